@@ -1,0 +1,36 @@
+# make demo   set up and run the main job on the carried heart-failure data
+# make test   set up and run the tests
+# make lint   ruff and mypy
+# make bench  speed ratios with their floors
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.PHONY: demo test lint bench clean
+
+.venv/run.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) --editable .
+	@touch $@
+
+.venv/dev.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(PIP) --editable '.[dev]'
+	@touch $@ .venv/run.stamp
+
+demo: .venv/run.stamp
+	@$(BIN)/python -m emsco.demo
+
+test: .venv/dev.stamp
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/dev.stamp
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv

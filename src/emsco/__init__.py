@@ -1,0 +1,51 @@
+"""EMSCO: classifiers that buy their features in stages, answer early, and stay silent when unsure."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from emsco.classifier import EMSCOClassifier, MultiStageClassifier
+    from emsco.decisions import Decisions, Stage
+    from emsco.exceptions import EmscoError, EmscoWarning
+    from emsco.front import Front
+    from emsco.prices import Prices
+    from emsco.search.evolution import Evolution
+
+__all__ = [
+    "Decisions",
+    "EMSCOClassifier",
+    "EmscoError",
+    "EmscoWarning",
+    "Evolution",
+    "Front",
+    "MultiStageClassifier",
+    "Prices",
+    "Stage",
+]
+
+_HOME = {
+    "Decisions": "decisions",
+    "EMSCOClassifier": "classifier",
+    "EmscoError": "exceptions",
+    "EmscoWarning": "exceptions",
+    "Evolution": "search.evolution",
+    "Front": "front",
+    "MultiStageClassifier": "classifier",
+    "Prices": "prices",
+    "Stage": "decisions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # scikit-learn takes a second to import: wait until a name is needed, so that a tool can import emsco for free.
+    if name not in _HOME:
+        raise AttributeError(f"module 'emsco' has no attribute {name!r}")
+    value = getattr(import_module(f"emsco.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

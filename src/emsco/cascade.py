@@ -1,0 +1,102 @@
+"""Outcomes along designs -> Tally: whole counts, computed on bitsets (§2)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco._kernels import bitset
+from emsco.partition import IntArray, acquired_sets, stage_counts
+from emsco.prices import PriceList
+from emsco.stages.cache import StageCache
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Whole counts of designs on the same samples. Counts compare exactly; divisions come later.
+
+    Attributes
+    ----------
+    n_samples : int
+    reached : ndarray of shape (n_designs, n_stages)
+        Samples that reach, and pay for, each stage.
+    n_conclusive, n_correct : ndarray of shape (n_designs,)
+        Samples that leave with a label, and with the right one.
+    total_ticks : ndarray of shape (n_designs,)
+        What all samples paid together, in ticks of the price list.
+    scale : float
+        Ticks per unit of money.
+    """
+
+    n_samples: int
+    reached: IntArray
+    n_conclusive: IntArray
+    n_correct: IntArray
+    total_ticks: IntArray
+    scale: float
+
+    @property
+    def vectors(self) -> IntArray:
+        """(n_conclusive, n_correct, total_ticks) per design: equal rows are equal objective vectors."""
+        return np.column_stack([self.n_conclusive, self.n_correct, self.total_ticks])
+
+    def select(self, designs: NDArray[np.intp]) -> "Tally":
+        """Return the counts of some of the designs."""
+        return Tally(
+            self.n_samples,
+            self.reached[designs],
+            self.n_conclusive[designs],
+            self.n_correct[designs],
+            self.total_ticks[designs],
+            self.scale,
+        )
+
+
+class Cascade:
+    """Scores whole populations of designs.
+
+    Parameters
+    ----------
+    cache : StageCache
+    prices : PriceList
+    """
+
+    def __init__(self, cache: StageCache, prices: PriceList) -> None:
+        self._cache = cache
+        self._prices = prices
+
+    def tally(self, population: IntArray) -> Tally:
+        """Send the validation samples through every design of the population and count."""
+        n_stages = stage_counts(population)
+        deepest = int(n_stages.max())
+        self._cache.require(deepest)
+        step = max(self._cache.capacity // deepest, 1)
+        parts = [self._tally(population[i : i + step], deepest) for i in range(0, len(population), step)]
+        return parts[0] if len(parts) == 1 else _joined(parts)
+
+    def _tally(self, population: IntArray, deepest: int) -> Tally:
+        n_designs = len(population)
+        n_stages = stage_counts(population)
+        acquired, exists = acquired_sets(population)
+        slots = np.zeros(exists.shape, dtype=np.int64)
+        slots[exists] = self._cache.slots(acquired[exists])
+        reached = np.zeros((n_designs, deepest), dtype=np.int64)
+        n_conclusive = np.empty(n_designs, dtype=np.int64)
+        n_correct = np.empty(n_designs, dtype=np.int64)
+        cache = self._cache
+        bitset.walk(slots, n_stages, cache.everyone, cache.confident, cache.right, reached, n_conclusive, n_correct)
+        paid = self._prices.stage_ticks(acquired)
+        total_ticks = (reached[:, : paid.shape[1]] * paid).sum(axis=1)
+        n_samples = int(reached[0, 0])
+        return Tally(n_samples, reached, n_conclusive, n_correct, total_ticks, self._prices.scale)
+
+
+def _joined(parts: list[Tally]) -> Tally:
+    return Tally(
+        parts[0].n_samples,
+        np.concatenate([part.reached for part in parts]),
+        np.concatenate([part.n_conclusive for part in parts]),
+        np.concatenate([part.n_correct for part in parts]),
+        np.concatenate([part.total_ticks for part in parts]),
+        parts[0].scale,
+    )

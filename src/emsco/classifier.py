@@ -1,0 +1,509 @@
+"""MultiStageClassifier (a given design) and EMSCOClassifier (a searched one), as scikit-learn estimators."""
+
+from collections.abc import Callable
+from math import ceil
+import sys
+from typing import Any, Self
+
+from joblib import effective_n_jobs
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from emsco.cascade import Cascade
+from emsco.decisions import Decisions, Stage, walk
+from emsco.encoding import Encoder
+from emsco.exceptions import InvalidInputError, InvalidParameterError
+from emsco.front import Front, make_front
+from emsco.partition import BoolArray, IntArray, acquired_sets, check_design
+from emsco.prices import Costs, PriceList, resolve
+from emsco.problem import Problem, check_columns, check_target, known_codes, split_rows, unit_membership
+from emsco.rejection import check_threshold, is_confident
+from emsco.search.evolution import Evolution, State, evolve
+from emsco.stages.base import StageModel, StageTrainer, outcomes_of
+from emsco.stages.cache import StageCache
+from emsco.stages.estimator import EstimatorTrainer
+from emsco.stages.logistic import LogisticTrainer
+from emsco.table import Table, check_size
+
+
+class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """What both classifiers do once they have trained stages."""
+
+    threshold: float
+    classes_: NDArray[Any]
+    n_features_in_: int
+    design_: IntArray
+    stages_: list[Stage]
+    _encoder: Encoder
+    _prices: PriceList
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def decide(self, X: Any) -> Decisions:
+        """Decide each row with as few purchases as its design allows, or reject it.
+
+        A cell is read only if its row has paid for it: unbought cells may hold anything, and a column that no waiting
+        row needs may be absent. Columns of a DataFrame are matched by name.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        Decisions
+        """
+        check_is_fitted(self)
+        table = Table(X)
+        if table.named and hasattr(self, "feature_names_in_"):
+            position = {name: i for i, name in enumerate(table.names)}
+            column_of = [position.get(str(name)) for name in self.feature_names_in_]
+        elif len(table.names) == self.n_features_in_:
+            column_of = list(range(self.n_features_in_))
+        else:
+            raise InvalidInputError(
+                f"X has {len(table.names)} columns, but {type(self).__name__} was fitted on {self.n_features_in_}; "
+                "without column names on both, give all of them, in the same order."
+            )
+        probabilities, stage = self._walk(table, column_of)
+        confidence, code = outcomes_of(probabilities)
+        conclusive = is_confident(confidence, check_threshold(self.threshold))
+        label = np.ma.MaskedArray(self.classes_[code], mask=~conclusive)
+        paid = np.cumsum([round(s.price * self._prices.scale) for s in self.stages_]) / self._prices.scale
+        return Decisions(label, conclusive, confidence, stage, paid[stage])
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the class probabilities of the stage where each row leaves, whether confident or not.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+            All columns of the training table, in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        check_is_fitted(self)
+        table = Table(X)
+        check_size(table)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        if isinstance(X, np.ndarray) and X.dtype.kind == "f" and np.isinf(X).any():
+            raise InvalidInputError("X contains inf; replace it by a finite number, or by NaN if it is unknown.")
+        return np.ascontiguousarray(self._walk(table, list(range(self.n_features_in_)))[0])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return a class for every row; ``decide`` is the answer that may say nothing.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+            All columns of the training table, in the same order.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        labels: NDArray[Any] = self.classes_[outcomes_of(self.predict_proba(X))[1]]
+        return labels
+
+    def _walk(self, table: Table, column_of: list[int | None]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        return walk(
+            table, column_of, self._encoder, self.stages_, check_threshold(self.threshold),
+            n_classes=self.classes_.size,
+        )  # fmt: skip
+
+    def _read_table(self, X: Any) -> Table:
+        """Check the training table and record its columns as scikit-learn does."""
+        table = Table(X)
+        check_size(table)
+        validate_data(self, X, skip_check_array=True)
+        return table
+
+    def _set_stages(self, design: IntArray, models: dict[bytes, StageModel]) -> None:
+        """Deploy a design whose stage models are trained."""
+        acquired = acquired_sets(design[None])[0][0]
+        prices = self._prices.stage_ticks(acquired) / self._prices.scale
+        self.design_ = design
+        self.stages_ = []
+        for j, units in enumerate(acquired):
+            new = np.flatnonzero(design == j)
+            owned = [c for unit in np.flatnonzero(units) for c in self._prices.unit_columns[unit]]
+            self.stages_.append(
+                Stage(
+                    features=tuple(self._prices.unit_names[unit] for unit in new),
+                    price=float(prices[j]),
+                    model=models[_key(units)],
+                    new_columns=tuple(c for unit in new for c in self._prices.unit_columns[unit]),
+                    encoded_columns=self._encoder.positions(owned),
+                )
+            )
+
+
+class MultiStageClassifier(_StagedClassifier):
+    """A classifier that buys its features in stages, by a design you already have.
+
+    Parameters
+    ----------
+    design : array-like of int of shape (n_features,), or list of lists of names
+        The stage, from 0, in which each feature is bought; or the names bought stage after stage. None: everything
+        in one stage.
+    costs : None, array-like, mapping or Prices
+        Price of each column, in order or by name, or of units that yield several. None: every column costs 1.
+    threshold : float
+        A row leaves with a label as soon as its top class probability is at least this.
+    estimator : classifier or None
+        Trained at each stage on the features bought so far. None: l2 logistic regression (C = 1) on standardised
+        columns.
+    random_state : int, RandomState or None
+        Seeds estimators that are random.
+    n_jobs : int or None
+        Workers that train the stages.
+
+    Attributes
+    ----------
+    stages_ : list of Stage
+        What each stage buys, its price and its trained model.
+    design_ : ndarray of shape (n_features,)
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X had column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> design = [["sepal length (cm)", "sepal width (cm)"], ["petal length (cm)", "petal width (cm)"]]
+    >>> clf = MultiStageClassifier(design=design, costs=[1, 1, 5, 5], threshold=0.8).fit(X, y)
+    >>> clf.decide(X)
+    <Decisions of 150 rows: 144 conclusive, mean cost 8.4, left at stages [54, 96]>
+    """
+
+    def __init__(
+        self,
+        design: Any = None,
+        costs: Costs = None,
+        threshold: float = 0.75,
+        estimator: Any = None,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.design = design
+        self.costs = costs
+        self.threshold = threshold
+        self.estimator = estimator
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Train the stages on all rows.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+            Numbers, booleans, text or categories; missing values are allowed.
+        y : array-like of shape (n_rows,)
+
+        Returns
+        -------
+        self
+        """
+        check_threshold(self.threshold)
+        table = self._read_table(X)
+        codes, self.classes_ = check_target(y, table.n_rows)
+        self._prices = resolve(self.costs, table.names)
+        n_units = self._prices.n_units
+        design = np.zeros(n_units, dtype=np.int64)
+        if self.design is not None:
+            design = check_design(self.design, self._prices.unit_names)
+        self._encoder = Encoder(table, slice(None))
+        encoded = self._encoder.encode(table, slice(None))
+        trainer = _trainer(
+            _without_validation(encoded, codes, self.classes_.size, self._encoder, self._prices),
+            self.estimator, _seed(self.random_state), self.n_jobs,
+        )  # fmt: skip
+        self._set_stages(design, _train_models(trainer, design[None]))
+        return self
+
+
+class EMSCOClassifier(_StagedClassifier):
+    """Searches the ways to buy features in stages, and deploys one of the non-dominated ones.
+
+    Parameters
+    ----------
+    costs : None, array-like, mapping or Prices
+        Price of each column, in order or by name, or of units that yield several. None: every column costs 1.
+    threshold : float
+        A row leaves with a label as soon as its top class probability is at least this.
+    estimator : classifier or None
+        Trained at each stage on the features bought so far. None: l2 logistic regression (C = 1) on standardised
+        columns, trained in batches; any scikit-learn classifier with ``predict_proba`` works, one clone per feature
+        set.
+    max_stages : int or None
+        Most stages of a design. None: half the features, but at least 10.
+    search : "auto" or Evolution
+        How to search. "auto": ``Evolution()``.
+    validation : float
+        Share of the rows, of each class, that scores the designs and trains none, unless ``fit`` is given others.
+    choose : "fitness" or callable
+        Which point of the front to deploy: the fittest, or what a function of the front returns, an index.
+    refit : bool
+        Train the deployed stages again on all rows, training and validation.
+    random_state : int, RandomState or None
+        Seeds the split, the search, and estimators that are random.
+    n_jobs : int or None
+        Workers that train feature sets; the result is the same for any number.
+    verbose : bool
+        Print the progress of the search to standard error.
+    cache_bytes : int
+        Bound of the memory that remembers trained feature sets.
+
+    Attributes
+    ----------
+    front_ : Front
+        The non-dominated designs found, fittest first, with their figures on the validation rows.
+    point_ : int
+        The point of the front in use.
+    design_ : ndarray of shape (n_features,)
+        Its stage, from 0, of each feature.
+    stages_ : list of Stage
+        What each of its stages buys, its price and its trained model.
+    n_generations_ : int
+    n_feature_sets_ : int
+        Feature sets trained by the search.
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X had column names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = EMSCOClassifier(costs=[1, 1, 5, 5], threshold=0.8, random_state=0).fit(X, y)
+    >>> cheapest = int(clf.front_.mean_cost.argmin())
+    >>> clf.use(cheapest).stages_[0].features
+    ('x1',)
+    """
+
+    def __init__(
+        self,
+        costs: Costs = None,
+        threshold: float = 0.75,
+        estimator: Any = None,
+        max_stages: int | None = None,
+        search: Any = "auto",
+        validation: float = 1 / 3,
+        choose: str | Callable[[Front], int] = "fitness",
+        refit: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+        cache_bytes: int = 2**28,
+    ) -> None:
+        self.costs = costs
+        self.threshold = threshold
+        self.estimator = estimator
+        self.max_stages = max_stages
+        self.search = search
+        self.validation = validation
+        self.choose = choose
+        self.refit = refit
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.cache_bytes = cache_bytes
+
+    def fit(self, X: Any, y: ArrayLike, X_val: Any = None, y_val: ArrayLike | None = None) -> Self:
+        """Search designs and train the stages of all that are on the front.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+            Numbers, booleans, text or categories; missing values are allowed.
+        y : array-like of shape (n_rows,)
+        X_val, y_val : like X and y, optional
+            Rows that score the designs. Without them, a share ``validation`` of X does.
+
+        Returns
+        -------
+        self
+        """
+        threshold = check_threshold(self.threshold)
+        settings = _search_settings(self.search)
+        table = self._read_table(X)
+        codes, self.classes_ = check_target(y, table.n_rows)
+        self._prices = resolve(self.costs, table.names)
+        max_stages = _max_stages(self.max_stages, self._prices.n_units)
+        seed = _seed(self.random_state)
+        split_rng, search_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
+
+        train_rows: NDArray[np.intp] | slice = slice(None)
+        validation_rows: NDArray[np.intp] | slice = slice(None)
+        if (X_val is None) != (y_val is None):
+            raise InvalidInputError("give X_val and y_val together, or neither.")
+        if X_val is None:
+            validation_table = table
+            train_rows, validation_rows = split_rows(codes, self.validation, split_rng, self.classes_)
+            validation_codes = codes[validation_rows]
+        else:
+            validation_table = Table(X_val)
+            check_size(validation_table)
+            check_columns(validation_table, table)
+            validation_codes = known_codes(y_val, self.classes_, validation_table.n_rows)
+
+        encoder = Encoder(table, train_rows)
+        problem = Problem(
+            train=encoder.encode(table, train_rows),
+            y_train=codes[train_rows].copy(),
+            validation=encoder.encode(validation_table, validation_rows),
+            y_validation=validation_codes,
+            n_classes=self.classes_.size,
+            unit_columns=unit_membership(encoder, self._prices),
+            prices=self._prices,
+        )
+        trainer = _trainer(problem, self.estimator, seed, self.n_jobs)
+        cache = StageCache(
+            trainer, problem.y_validation, n_units=self._prices.n_units, threshold=threshold,
+            max_bytes=self.cache_bytes,
+        )  # fmt: skip
+        progress = _Progress(settings, cache) if self.verbose else None
+        found = evolve(
+            Cascade(cache, self._prices).tally,
+            settings,
+            n_features=self._prices.n_units,
+            max_stages=max_stages,
+            rng=search_rng,
+            on_generation=progress,
+        )
+        if progress is not None:
+            progress.close()
+        self.front_ = make_front(found.designs, found.tally, found.n_ties, self._prices.unit_names)
+        self.n_generations_ = found.n_generations
+        self.n_feature_sets_ = cache.n_trained
+        self._encoder = encoder
+        if self.refit:
+            trainer = self._refit_trainer(table, validation_table, codes, validation_codes, seed)
+        self._models = _train_models(trainer, self.front_.designs)
+        return self.use(self._chosen())
+
+    def use(self, point: int) -> Self:
+        """Deploy another point of the front; its stages are trained already.
+
+        Parameters
+        ----------
+        point : int
+            Index into ``front_``.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self, "front_")
+        if isinstance(point, bool) or not isinstance(point, int | np.integer) or not 0 <= point < len(self.front_):
+            raise InvalidParameterError(
+                f"{point!r} is no point of the front; it has the points 0 to {len(self.front_) - 1}."
+            )
+        self.point_ = int(point)
+        self._set_stages(self.front_.designs[point], self._models)
+        return self
+
+    def _chosen(self) -> int:
+        if self.choose == "fitness":
+            return 0
+        if not callable(self.choose):
+            raise InvalidParameterError(
+                f"choose must be 'fitness' or a function of the front that returns an index; got {self.choose!r}."
+            )
+        return self.choose(self.front_)
+
+    def _refit_trainer(
+        self, table: Table, validation_table: Table, codes: IntArray, validation_codes: IntArray, seed: int
+    ) -> StageTrainer:
+        """Return a trainer of all rows; what the front says stays what was measured before."""
+        encoder = self._encoder = Encoder(table, slice(None))
+        encoded = encoder.encode(table, slice(None))
+        if validation_table is not table:
+            encoded = np.hstack([encoded, encoder.encode(validation_table, slice(None))])
+            codes = np.concatenate([codes, validation_codes])
+        problem = _without_validation(encoded, codes, self.classes_.size, encoder, self._prices)
+        return _trainer(problem, self.estimator, seed, self.n_jobs)
+
+
+class _Progress:
+    """One line on standard error: rewritten in a terminal, else printed some ten times in all."""
+
+    def __init__(self, settings: Evolution, cache: StageCache) -> None:
+        self._settings = settings
+        self._cache = cache
+
+    def __call__(self, state: State) -> None:
+        last = self._settings.max_generations
+        text = (
+            f"generation {state.generation}/{last}: {state.n_nondominated} designs on the front, "
+            f"{self._cache.n_trained} feature sets trained, fittest unchanged for {state.unchanged}"
+        )
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        elif state.generation % max(last // 10, 1) == 0:
+            print(text, file=sys.stderr, flush=True)
+
+    def close(self) -> None:
+        """Leave the line of a terminal."""
+        if sys.stderr.isatty():
+            print(file=sys.stderr, flush=True)
+
+
+def _trainer(problem: Problem, estimator: Any, seed: int, n_jobs: int | None) -> StageTrainer:
+    if estimator is None:
+        return LogisticTrainer(problem, n_jobs=effective_n_jobs(n_jobs))
+    return EstimatorTrainer(problem, estimator, seed=seed, n_jobs=n_jobs)
+
+
+def _without_validation(
+    encoded: NDArray[np.float64], codes: IntArray, n_classes: int, encoder: Encoder, prices: PriceList
+) -> Problem:
+    """Return a problem that only trains."""
+    return Problem(
+        encoded, codes, encoded[:, :0].copy(), codes[:0].copy(), n_classes, unit_membership(encoder, prices), prices
+    )
+
+
+def _train_models(trainer: StageTrainer, designs: IntArray) -> dict[bytes, StageModel]:
+    """Return the models of all feature sets that the designs need, by set."""
+    acquired, exists = acquired_sets(designs)
+    sets = np.unique(acquired[exists], axis=0)
+    return {_key(units): model for units, model in zip(sets, trainer.models(sets), strict=True)}
+
+
+def _key(units: BoolArray) -> bytes:
+    return np.packbits(units).tobytes()
+
+
+def _search_settings(search: Any) -> Evolution:
+    if isinstance(search, str) and search == "auto":
+        return Evolution()
+    if isinstance(search, Evolution):
+        return search
+    raise InvalidParameterError(f"search must be 'auto' or emsco.Evolution(...); got {search!r}.")
+
+
+def _max_stages(max_stages: Any, n_units: int) -> int:
+    if max_stages is None:
+        return min(n_units, max(ceil(n_units / 2), 10))
+    if isinstance(max_stages, bool) or not isinstance(max_stages, int | np.integer) or max_stages < 1:
+        raise InvalidParameterError(f"max_stages must be a whole number of at least 1, or None; got {max_stages!r}.")
+    return int(max_stages)
+
+
+def _seed(random_state: Any) -> int:
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

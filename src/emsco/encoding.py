@@ -1,0 +1,164 @@
+"""Columns as users have them -> numeric columns a linear model can use, fitted on training rows only.
+
+A number becomes (x - mean) / standard deviation, a missing one 0 (the mean); where training rows miss values, a
+second column says *missing*. Text and categories become one 0/1 column per category seen in training; rare ones
+beyond the 31 most frequent share a column, and unseen ones are zero everywhere.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.exceptions import InvalidInputError, SuspiciousColumnWarning
+from emsco.table import Rows, Table, is_missing, to_number, to_numbers
+
+_MAX_CATEGORIES = 32
+_SUSPICIOUS = 0.8  # share of numbers in a text column that makes us ask
+
+
+@dataclass(frozen=True)
+class NumberCode:
+    """How one numeric column is encoded."""
+
+    name: str
+    mean: float
+    inverse_scale: float
+    flags_missing: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return (self.name, f"{self.name} missing") if self.flags_missing else (self.name,)
+
+    def encode(self, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
+        """Write the encoded columns of ``values``, the given rows of a table, into ``out`` (n_encoded, n_rows)."""
+        numbers = to_numbers(values, self.name, rows)
+        encoded = out[0]
+        np.subtract(numbers, self.mean, out=encoded)
+        encoded *= self.inverse_scale
+        missing = np.isnan(numbers)
+        encoded[missing] = 0.0
+        if self.flags_missing:
+            out[1] = missing
+
+
+@dataclass(frozen=True)
+class CategoryCode:
+    """How one column of text or categories is encoded."""
+
+    name: str
+    categories: tuple[str | None, ...]  # None stands for a missing value
+    pools_rare: bool
+    rare: frozenset[str | None]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        shown = [f"{self.name}={'missing' if c is None else c}" for c in self.categories]
+        return (*shown, f"{self.name}=rare") if self.pools_rare else tuple(shown)
+
+    def encode(self, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
+        """Write the encoded columns of ``values`` into ``out`` (n_encoded, n_rows)."""
+        position = {category: i for i, category in enumerate(self.categories)}
+        position.update(dict.fromkeys(self.rare, len(self.categories)))
+        codes = np.array([position.get(_category(value), -1) for value in values.tolist()])
+        for i in range(len(self.names)):
+            out[i] = codes == i
+
+
+ColumnCode = NumberCode | CategoryCode
+
+
+class Encoder:
+    """The encoded columns of a table.
+
+    Attributes
+    ----------
+    codes : list of ColumnCode
+        One per column of the table.
+    starts : ndarray of shape (n_columns + 1,)
+        Column c of the table fills the rows ``starts[c]:starts[c + 1]`` of an encoded matrix.
+    """
+
+    def __init__(self, table: Table, rows: Rows) -> None:
+        self.codes = [_learn(table.column(c)[rows], name, rows) for c, name in enumerate(table.names)]
+        self.starts = np.cumsum([0, *(len(code.names) for code in self.codes)])
+
+    @property
+    def n_encoded(self) -> int:
+        """Number of encoded columns."""
+        return int(self.starts[-1])
+
+    @property
+    def encoded_names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return tuple(name for code in self.codes for name in code.names)
+
+    def positions(self, columns: Sequence[int]) -> NDArray[np.int64]:
+        """Return which encoded columns the given columns of the table become, in ascending order."""
+        return np.concatenate([np.arange(self.starts[c], self.starts[c + 1]) for c in sorted(columns)])
+
+    def encode_column(self, column: int, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
+        """Encode the given rows of one column of a table into its rows of ``out`` (n_encoded, n_rows)."""
+        self.codes[column].encode(values[rows], rows, out[self.starts[column] : self.starts[column + 1]])
+
+    def encode(self, table: Table, rows: Rows) -> NDArray[np.float64]:
+        """Return the encoded table, (n_encoded, n_rows), one row per encoded column."""
+        n_rows = len(np.arange(table.n_rows)[rows])
+        out = np.empty((self.n_encoded, n_rows))
+        for c in range(len(self.codes)):
+            self.encode_column(c, table.column(c), rows, out)
+        return out
+
+
+def _learn(values: NDArray[Any], name: str, rows: Rows) -> ColumnCode:
+    if values.dtype.kind in "fiub":
+        return _learn_number(values, name, rows)
+    cells = values.tolist()
+    numbers = sum(to_number(cell) is not None for cell in cells)
+    missing = sum(is_missing(cell) for cell in cells)
+    if numbers == len(cells):
+        return _learn_number(values, name, rows)
+    if numbers - missing > _SUSPICIOUS * (len(cells) - missing):
+        odd = sorted({repr(cell) for cell in cells if to_number(cell) is None})[:3]
+        warnings.warn(
+            f"column {name!r} is read as categories, although all but {len(cells) - numbers} of its values are "
+            f"numbers; if {', '.join(odd)} mean missing, make them so.",
+            SuspiciousColumnWarning,
+            stacklevel=2,
+        )
+    counts = Counter(_category(cell) for cell in cells)
+    frequent = sorted(counts, key=lambda c: (-counts[c], c is None, str(c)))
+    kept = frequent if len(frequent) <= _MAX_CATEGORIES else frequent[: _MAX_CATEGORIES - 1]
+    rare = frozenset(frequent[len(kept) :])
+    kept = sorted(kept, key=lambda c: (c is None, str(c)))
+    if len(kept) == 2 and not rare:
+        kept = kept[1:]  # the second of two categories says it all
+    return CategoryCode(name, tuple(kept), bool(rare), rare)
+
+
+def _learn_number(values: NDArray[Any], name: str, rows: Rows) -> NumberCode:
+    numbers = to_numbers(values, name, rows)
+    known = numbers[~np.isnan(numbers)]
+    if known.size == 0:
+        return NumberCode(name, 0.0, 1.0, flags_missing=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(known.mean())
+        deviation = float(known.std())
+    if not np.isfinite(deviation):
+        raise InvalidInputError(f"the values of column {name!r} are too large to be squared; rescale it.")
+    constant = known.min() == known.max() or deviation <= max(1e-14 * abs(mean), 1e-300)
+    return NumberCode(name, mean, 1.0 if constant else 1.0 / deviation, flags_missing=known.size < numbers.size)
+
+
+def _category(value: Any) -> str | None:
+    if is_missing(value):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 1 and 1.0 are one category: a round trip through a file turns one into the other
+    return str(value)

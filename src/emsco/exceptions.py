@@ -1,0 +1,66 @@
+"""Every error and warning EMSCO raises on purpose.
+
+Each error also is the built-in a caller would expect, so ``except ValueError`` keeps working::
+
+    EmscoError
+    ├── InvalidInputError (ValueError)       a table that cannot be used: empty, infinite, not two-dimensional
+    │   └── MissingColumnError               a column that a waiting row needs is not in the table
+    ├── InvalidTargetError (ValueError)      labels that cannot be learned: missing, one class, wrong length
+    ├── InvalidPricesError (ValueError)      prices that do not fit the table: missing, negative, too many
+    ├── InvalidDesignError (ValueError)      a row that is no ordered partition of the features
+    ├── InvalidParameterError (ValueError)   a setting outside its range
+    ├── InvalidEstimatorError (TypeError)    a stage classifier that cannot give probabilities
+    └── MissingDependencyError (ImportError) an optional package that is not installed
+
+    EmscoWarning (UserWarning)
+    ├── SearchInterruptedWarning             Ctrl-C: the front is the best found so far
+    └── SuspiciousColumnWarning              a column of numbers that some text turned into categories
+"""
+
+
+class EmscoError(Exception):
+    """Base of all errors of this package."""
+
+
+class InvalidInputError(EmscoError, ValueError):
+    """The table cannot be used."""
+
+
+class MissingColumnError(InvalidInputError):
+    """A column that is needed now is not in the table."""
+
+
+class InvalidTargetError(EmscoError, ValueError):
+    """The labels cannot be learned."""
+
+
+class InvalidPricesError(EmscoError, ValueError):
+    """The prices do not fit the table."""
+
+
+class InvalidDesignError(EmscoError, ValueError):
+    """The design is no ordered partition of the features."""
+
+
+class InvalidParameterError(EmscoError, ValueError):
+    """A setting is outside its range."""
+
+
+class InvalidEstimatorError(EmscoError, TypeError):
+    """The stage classifier cannot be used."""
+
+
+class MissingDependencyError(EmscoError, ImportError):
+    """An optional package is not installed."""
+
+
+class EmscoWarning(UserWarning):
+    """Base of all warnings of this package."""
+
+
+class SearchInterruptedWarning(EmscoWarning):
+    """The search was stopped by the user; its front is the best found so far."""
+
+
+class SuspiciousColumnWarning(EmscoWarning):
+    """A column was read as categories although most of its values are numbers."""

@@ -1,0 +1,163 @@
+"""Front: the answer of a search, best first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.cascade import Tally
+from emsco.exceptions import MissingDependencyError
+from emsco.objectives import FloatArray, measure
+from emsco.operators.elitism import best_first
+from emsco.partition import IntArray, stage_counts
+from emsco.ranking import norm
+
+
+@dataclass(frozen=True)
+class FrontPoint:
+    """One point of a front: a design and what it achieves on the validation samples."""
+
+    design: IntArray
+    coverage: float
+    accuracy: float
+    mean_cost: float
+    fitness: float
+    n_stages: int
+    n_ties: int
+
+
+@dataclass(frozen=True, eq=False)
+class Front:
+    """Non-dominated designs, one per objective vector, fittest first.
+
+    Attributes
+    ----------
+    designs : ndarray of shape (n_points, n_features)
+        ``designs[i, f]`` is the stage, from 0, in which design i buys feature f: the simplest design met with its
+        objective vector (fewest stages, then the smaller row).
+    coverage, accuracy, mean_cost : ndarray of shape (n_points,)
+        On the validation samples. Accuracy is of the labels given, NaN where none is.
+    fitness : ndarray of shape (n_points,)
+        Norm of (coverage, accuracy, least cost / cost): the paper's fitness of the front as a generation of its own.
+    n_ties : ndarray of shape (n_points,)
+        Designs met that share the objective vector, this one included.
+    feature_names : tuple of str
+        What the columns of ``designs`` buy.
+    n_samples : int
+        Validation samples behind the figures.
+    """
+
+    designs: IntArray
+    coverage: FloatArray
+    accuracy: FloatArray
+    mean_cost: FloatArray
+    fitness: FloatArray
+    n_ties: IntArray
+    feature_names: tuple[str, ...]
+    n_samples: int
+
+    @property
+    def n_stages(self) -> IntArray:
+        """Stages of each design."""
+        return stage_counts(self.designs)
+
+    def __len__(self) -> int:
+        return len(self.designs)
+
+    @overload
+    def __getitem__(self, index: int) -> FrontPoint: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Front": ...
+    def __getitem__(self, index: int | slice) -> "FrontPoint | Front":
+        if isinstance(index, slice):
+            return self._select(np.arange(len(self))[index])
+        return FrontPoint(
+            self.designs[index],
+            float(self.coverage[index]),
+            float(self.accuracy[index]),
+            float(self.mean_cost[index]),
+            float(self.fitness[index]),
+            int(self.n_stages[index]),
+            int(self.n_ties[index]),
+        )
+
+    def _select(self, points: NDArray[np.intp]) -> "Front":
+        return Front(
+            _frozen(self.designs[points]),
+            _frozen(self.coverage[points]),
+            _frozen(self.accuracy[points]),
+            _frozen(self.mean_cost[points]),
+            _frozen(self.fitness[points]),
+            _frozen(self.n_ties[points]),
+            self.feature_names,
+            self.n_samples,
+        )
+
+    def __iter__(self) -> Iterator[FrontPoint]:
+        return (self[i] for i in range(len(self)))
+
+    def __repr__(self) -> str:
+        return (
+            f"<Front of {len(self)} designs: coverage {_span(self.coverage)}, accuracy {_span(self.accuracy)}, "
+            f"mean cost {_span(self.mean_cost)}>"
+        )
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame, a row per point: its figures, and what it buys, stage after stage."""
+        return data_frame(
+            {
+                "stages": self.n_stages,
+                "coverage": self.coverage,
+                "accuracy": self.accuracy,
+                "mean_cost": self.mean_cost,
+                "fitness": self.fitness,
+                "ties": self.n_ties,
+                "design": [describe(design, self.feature_names) for design in self.designs],
+            }
+        )
+
+
+def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
+    """Return a design in words.
+
+    Examples
+    --------
+    >>> describe(np.array([0, 1, 0]), ("age", "blood", "sex"))
+    'age, sex | blood'
+    """
+    return " | ".join(
+        ", ".join(name for name, stage in zip(feature_names, design, strict=True) if stage == j)
+        for j in range(int(design.max()) + 1)
+    )
+
+
+def data_frame(columns: dict[str, Any]) -> Any:
+    """Return a pandas DataFrame, or say how to get pandas."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingDependencyError("to_frame needs pandas: pip install 'emsco[pandas]'.") from error
+    return pandas.DataFrame(columns)
+
+
+def make_front(designs: IntArray, tally: Tally, n_ties: IntArray, feature_names: tuple[str, ...]) -> Front:
+    """Return the front of designs known to be non-dominated and of distinct vectors, fittest first."""
+    objectives = measure(tally)
+    norms = norm(objectives)
+    accuracy = np.where(tally.n_conclusive > 0, objectives.accuracy, np.nan)
+    front = Front(
+        designs, objectives.coverage, accuracy, objectives.mean_cost, norms, n_ties, feature_names, tally.n_samples
+    )
+    return front._select(best_first(designs, np.zeros(len(designs), dtype=np.int64), norms))
+
+
+def _frozen(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array
+
+
+def _span(values: FloatArray) -> str:
+    known = values[~np.isnan(values)]
+    return f"{known.min():.4g} to {known.max():.4g}" if known.size else "undefined"

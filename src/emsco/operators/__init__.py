@@ -1,0 +1,1 @@
+"""Population in, new population out; one operator per file (§3.2)."""

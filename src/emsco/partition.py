@@ -1,0 +1,119 @@
+"""A design as a row of integers: ``row[i]`` is the stage, from 0, in which feature i is bought (§3.1).
+
+A *population* is an integer array of shape (n_designs, n_features). Valid rows have no gaps: every stage below the
+highest one in use holds at least one feature.
+"""
+
+from collections.abc import Sequence
+from math import comb
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from emsco.exceptions import InvalidDesignError
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+def stage_counts(population: IntArray) -> IntArray:
+    """Return the highest stage in use, plus one, of each row; of a valid row this is its number of stages."""
+    return np.asarray(population.max(axis=1) + 1)
+
+
+def compress(population: IntArray) -> IntArray:
+    """Close gaps in the stage numbers, keeping their order (§3.1).
+
+    Examples
+    --------
+    >>> compress(np.array([[0, 0, 0, 2]]))
+    array([[0, 0, 0, 1]])
+    """
+    n_stages = int(population.max(initial=0)) + 1
+    in_use = np.zeros((len(population), n_stages), dtype=np.int64)
+    np.put_along_axis(in_use, population, 1, axis=1)
+    new_number = in_use.cumsum(axis=1) - 1
+    return np.take_along_axis(new_number, population, axis=1)
+
+
+def acquired_sets(population: IntArray) -> tuple[BoolArray, BoolArray]:
+    """Return what each stage of each row knows, and which stages exist.
+
+    Returns
+    -------
+    acquired : ndarray of shape (n_designs, n_stages, n_features)
+        Features bought by the end of the stage.
+    exists : ndarray of shape (n_designs, n_stages)
+        Whether the row has that stage; beyond its last one, ``acquired`` holds every feature.
+    """
+    stages = np.arange(int(population.max()) + 1)
+    acquired = population[:, None, :] <= stages[None, :, None]
+    exists = stages < stage_counts(population)[:, None]
+    return acquired, exists
+
+
+def count_partitions(n_features: int, n_stages: int) -> int:
+    """Return the number of ordered partitions of n features into exactly j non-empty stages (Theorem 1)."""
+    return sum((-1) ** (n_stages - i) * comb(n_stages, i) * i**n_features for i in range(n_stages + 1))
+
+
+def count_solutions(n_features: int, max_stages: int) -> int:
+    """Return |S(n, k)|, the number of designs of n features in at most k stages.
+
+    Examples
+    --------
+    >>> count_solutions(12, 4), count_solutions(14, 4)
+    (15199275, 254152083)
+    """
+    return sum(count_partitions(n_features, j) for j in range(1, min(max_stages, n_features) + 1))
+
+
+def check_design(design: ArrayLike | Sequence[Sequence[str]], unit_names: Sequence[str]) -> IntArray:
+    """Return a design given as a row of stage numbers, or as lists of names per stage, as a checked row.
+
+    Examples
+    --------
+    >>> check_design([["sex", "age"], ["blood"]], ["age", "blood", "sex"])
+    array([0, 1, 0])
+    """
+    entries: list[Any] = list(design)  # type: ignore[arg-type]
+    if entries and all(isinstance(e, Sequence | set | frozenset | np.ndarray) for e in entries):
+        return _row_from_names(entries, list(unit_names))
+    try:
+        row = np.asarray(entries)
+    except ValueError:
+        row = np.empty((0, 0))
+    n_features = len(unit_names)
+    if row.ndim != 1 or row.size != n_features:
+        raise InvalidDesignError(
+            f"design has shape {row.shape}, but there are {n_features} features to buy; "
+            "give one stage number (from 0) per feature, or a list of feature names per stage."
+        )
+    if row.dtype.kind not in "iu" and not (row.dtype.kind == "f" and np.equal(np.mod(row, 1), 0).all()):
+        raise InvalidDesignError(f"design must hold whole stage numbers from 0; got {entries!r}.")
+    row = row.astype(np.int64)
+    if row.min() < 0 or not np.array_equal(np.unique(row), np.arange(row.max() + 1)):
+        raise InvalidDesignError(
+            f"design uses the stages {np.unique(row).tolist()}; number them 0, 1, 2, ... without gaps."
+        )
+    return row
+
+
+def _row_from_names(stages: list[Any], unit_names: list[str]) -> IntArray:
+    row = np.full(len(unit_names), -1, dtype=np.int64)
+    for number, names in enumerate(stages):
+        if isinstance(names, str):
+            raise InvalidDesignError(f"stage {number} of the design is the text {names!r}; put it in a list.")
+        if len(names) == 0:
+            raise InvalidDesignError(f"stage {number} of the design is empty; remove it.")
+        for name in names:
+            if name not in unit_names:
+                raise InvalidDesignError(f"the design buys {name!r}, which is not a feature; known: {unit_names}.")
+            if row[unit_names.index(name)] >= 0:
+                raise InvalidDesignError(f"the design buys {name!r} twice; name every feature once.")
+            row[unit_names.index(name)] = number
+    if (row < 0).any():
+        missing = [name for name, stage in zip(unit_names, row, strict=True) if stage < 0]
+        raise InvalidDesignError(f"the design never buys {missing}; put every feature in a stage.")
+    return row

@@ -1,0 +1,187 @@
+"""Problem: encoded training and validation samples with their prices. Input is checked here, once."""
+
+from dataclasses import dataclass
+from typing import Any
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from emsco.encoding import Encoder
+from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidTargetError
+from emsco.prices import PriceList
+from emsco.table import Table, is_missing
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a search may look at. Test data never enters it.
+
+    Attributes
+    ----------
+    train, validation : ndarray of shape (n_encoded, n_samples)
+        Encoded columns, samples along the last axis.
+    y_train, y_validation : ndarray of shape (n_samples,)
+        Class indices.
+    n_classes : int
+    unit_columns : ndarray of shape (n_units, n_encoded)
+        Which encoded columns a unit yields.
+    prices : PriceList
+    """
+
+    train: NDArray[np.float64]
+    y_train: NDArray[np.int64]
+    validation: NDArray[np.float64]
+    y_validation: NDArray[np.int64]
+    n_classes: int
+    unit_columns: NDArray[np.bool_]
+    prices: PriceList
+
+    def __post_init__(self) -> None:
+        for array in (self.train, self.y_train, self.validation, self.y_validation, self.unit_columns):
+            array.setflags(write=False)
+
+    @property
+    def n_validation(self) -> int:
+        """Number of samples that score the designs."""
+        return int(self.y_validation.size)
+
+
+def unit_membership(encoder: Encoder, prices: PriceList) -> NDArray[np.bool_]:
+    """Return which encoded columns each unit yields, (n_units, n_encoded)."""
+    membership = np.zeros((prices.n_units, encoder.n_encoded), dtype=np.bool_)
+    for unit, columns in enumerate(prices.unit_columns):
+        membership[unit, encoder.positions(columns)] = True
+    return membership
+
+
+def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return labels as class indices, and the classes, sorted.
+
+    Raises
+    ------
+    InvalidTargetError
+        Labels are missing, of the wrong number, continuous, or all of one class.
+    """
+    if y is None:
+        raise InvalidTargetError("This classifier requires y to be passed, but the target y is None.")
+    try:
+        labels = column_or_1d(_plain(y), warn=True)
+    except ValueError as error:
+        raise InvalidTargetError(f"y must be one label per row: {error}") from error
+    if labels.size != n_rows:
+        raise InvalidTargetError(f"y has {labels.size} labels, but X has {n_rows} rows; give one label per row.")
+    if labels.dtype.kind == "f":
+        bad = ~np.isfinite(labels)
+    elif labels.dtype.kind == "O":
+        bad = np.array([is_missing(label) for label in labels.tolist()], dtype=np.bool_)
+    else:
+        bad = np.zeros(labels.size, dtype=np.bool_)
+    if bad.any():
+        raise InvalidTargetError(
+            f"y has {int(bad.sum())} missing or infinite labels (first in row {int(bad.argmax())}), as in Input y "
+            "contains NaN; drop these rows: a row without a label teaches nothing."
+        )
+    try:
+        check_classification_targets(labels)
+        classes, codes = np.unique(labels, return_inverse=True)
+    except (ValueError, TypeError) as error:
+        raise InvalidTargetError(f"y cannot be used as class labels: {error}") from error
+    if classes.size < 2:
+        raise InvalidTargetError(f"y holds one class only, {classes.tolist()}; two or more classes are needed.")
+    if classes.size > 256:
+        raise InvalidTargetError(
+            f"y holds {classes.size} classes; at most 256 are supported. Is it a number to regress?"
+        )
+    return codes.astype(np.int64), classes
+
+
+def known_codes(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
+    """Return validation labels as indices of the training classes; both must hold the same classes."""
+    try:
+        codes, found = check_target(y, n_rows)
+    except InvalidTargetError as error:
+        raise InvalidTargetError(f"in the validation part: {error}") from error
+    unknown = sorted(set(found.tolist()) - set(classes.tolist()), key=str)
+    absent = sorted(set(classes.tolist()) - set(found.tolist()), key=str)
+    if unknown:
+        raise InvalidTargetError(
+            f"the validation part holds the classes {unknown}, which the training part does not; a class that is never "
+            "trained can never be predicted. Move rows of them to the training part, or drop them."
+        )
+    if absent:
+        raise InvalidTargetError(
+            f"the validation part has no row of the classes {absent}; designs cannot be judged on a class that is not "
+            "there. Move rows of them to the validation part, or let fit split the rows itself."
+        )
+    return codes  # both are sorted and equal as sets, so the indices agree
+
+
+def split_rows(
+    codes: NDArray[np.int64], fraction: Any, rng: np.random.Generator, classes: NDArray[Any]
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return training and validation rows, each class in proportion and present in both.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_rows,)
+        Class indices.
+    fraction : float
+        Share of the rows of each class that validates, strictly between 0 and 1.
+    rng : Generator
+    classes : ndarray of shape (n_classes,)
+        Labels, to name a class in an error.
+    """
+    if isinstance(fraction, bool) or not isinstance(fraction, float | np.floating) or not 0 < fraction < 1:
+        raise InvalidParameterError(
+            f"validation must be a fraction of the rows strictly between 0 and 1, such as 1/3; got {fraction!r}. "
+            "Or pass X_val and y_val to fit."
+        )
+    counts = np.bincount(codes, minlength=classes.size)
+    if counts.min() < 2:
+        rare = classes[counts < 2].tolist()
+        raise InvalidTargetError(
+            f"the classes {rare} have a single row, which cannot be both in the training and in the validation part; "
+            "add rows of these classes, or drop them."
+        )
+    validates = np.zeros(codes.size, dtype=np.bool_)
+    for code, count in enumerate(counts):
+        n_validation = min(max(int(np.floor(count * float(fraction) + 0.5)), 1), int(count) - 1)
+        validates[rng.permutation(np.flatnonzero(codes == code))[:n_validation]] = True
+    return np.flatnonzero(~validates), np.flatnonzero(validates)
+
+
+def check_columns(table: Table, fitted: Table) -> None:
+    """Raise unless a second table given to fit has the columns of the first, in the same order."""
+    if table.names != fitted.names:
+        raise InvalidInputError(
+            f"X_val has the columns {list(table.names)}, X has {list(fitted.names)}; give both the same columns."
+        )
+
+
+def _plain(y: Any) -> NDArray[Any]:
+    """Return labels of any array-like, pandas or polars type as a NumPy array."""
+    module = type(y).__module__.partition(".")[0]
+    if module == "pandas":
+        y = y.astype(object).to_numpy() if y.ndim == 1 and not isinstance(y.dtype, np.dtype) else y.to_numpy()
+    elif module == "polars":
+        y = np.array(y.to_list(), dtype=object) if hasattr(y, "to_list") else y.to_numpy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            array = np.asarray(y)
+        except (ValueError, Warning) as error:
+            raise InvalidTargetError(f"y cannot be read as labels: {error}") from error
+    if array.dtype.kind == "O" and array.ndim == 1:
+        array = _unboxed(array)
+    return array
+
+
+def _unboxed(labels: NDArray[Any]) -> NDArray[Any]:
+    """Return object labels of one kind in their own type, so that classes look like what the user has."""
+    kinds = {type(label) for label in labels.tolist()}
+    if kinds and (kinds <= {int} or kinds <= {bool} or kinds <= {int, float}):
+        return np.array(labels.tolist())
+    return labels

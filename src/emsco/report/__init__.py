@@ -1,0 +1,1 @@
+"""Results -> what people look at."""

@@ -1,0 +1,1 @@
+"""Evaluator in, non-dominated designs out."""

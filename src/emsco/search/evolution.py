@@ -1,0 +1,226 @@
+"""The evolutionary search of the paper (§3, Algorithm 3)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.cascade import Tally
+from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning
+from emsco.objectives import FloatArray, measure
+from emsco.operators.elitism import best_first, count_elite, next_size, unique_vectors
+from emsco.operators.mutation import mutate
+from emsco.operators.recombination import recombine
+from emsco.operators.selection import select
+from emsco.partition import IntArray, compress
+from emsco.ranking import log_fitness, norm, pareto_rank, selection_probabilities
+
+Evaluate = Callable[[IntArray], Tally]
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """Settings of the evolutionary search; the defaults are the paper's.
+
+    Parameters
+    ----------
+    population_size : int
+        Designs per generation. It grows for a while if the distinct non-dominated vectors fill four fifths of it.
+    max_generations : int
+        Generations after which the search ends.
+    patience : int or None
+        It also ends when the fittest design has been the same for so many generations; None: it does not.
+    mutation_rate : float
+        Probability that a child's feature is reassigned (m_hat).
+    recombination_rate : float
+        Probability that a child mixes two parents instead of copying one (r_hat).
+    elite_fraction : float
+        Share of the distinct objective vectors that pass unchanged (b); all non-dominated ones always do.
+    stage_bias : float
+        Preference of mutation for early stages (beta).
+    epsilon : float
+        How much more than the largest ratio of norms one level of rank weighs.
+    init_rate : float
+        Mutation rate of the one-stage design that makes the first generation.
+    """
+
+    population_size: int = 300
+    max_generations: int = 150
+    patience: int | None = 20
+    mutation_rate: float = 0.075
+    recombination_rate: float = 0.8
+    elite_fraction: float = 0.2
+    stage_bias: float = 2.0
+    epsilon: float = 0.01
+    init_rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name, least in (("population_size", 2), ("max_generations", 0), ("patience", 1)):
+            value = getattr(self, name)
+            if name == "patience" and value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise InvalidParameterError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+        for name in ("mutation_rate", "recombination_rate", "elite_fraction", "init_rate"):
+            if not _is_number(getattr(self, name)) or not 0 <= getattr(self, name) <= 1:
+                raise InvalidParameterError(f"{name} must be between 0 and 1; got {getattr(self, name)!r}.")
+        for name in ("stage_bias", "epsilon"):
+            if not _is_number(getattr(self, name)) or not 0 < getattr(self, name) < np.inf:
+                raise InvalidParameterError(f"{name} must be a positive number; got {getattr(self, name)!r}.")
+
+
+@dataclass(frozen=True)
+class State:
+    """A generation, scored and ranked.
+
+    Attributes
+    ----------
+    generation : int
+    population : ndarray of shape (n_designs, n_features)
+    tally : Tally
+    rank : ndarray of shape (n_designs,)
+    norms : ndarray of shape (n_designs,)
+    unique : ndarray
+        One row per distinct objective vector, the simplest design, fittest first; the non-dominated ones lead.
+    n_nondominated : int
+    unchanged : int
+        For how many generations the fittest design has been the same.
+    ties : dict
+        Of each non-dominated vector, the designs met so far, as bytes.
+    """
+
+    generation: int
+    population: IntArray
+    tally: Tally
+    rank: NDArray[np.int64]
+    norms: FloatArray
+    unique: NDArray[np.intp]
+    n_nondominated: int
+    unchanged: int
+    ties: dict[bytes, set[bytes]] = field(repr=False)
+
+    @property
+    def fittest(self) -> IntArray:
+        """The design of highest fitness."""
+        row: IntArray = self.population[self.unique[0]]
+        return row
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found: non-dominated designs of distinct vectors, in no particular order, and how it ended."""
+
+    designs: IntArray
+    tally: Tally
+    n_ties: IntArray
+    n_generations: int
+    interrupted: bool
+
+
+def evolve(
+    evaluate: Evaluate,
+    settings: Evolution,
+    *,
+    n_features: int,
+    max_stages: int,
+    rng: np.random.Generator,
+    on_generation: Callable[[State], None] | None = None,
+) -> Found:
+    """Search the designs of n_features in at most max_stages (Algorithm 3).
+
+    Ctrl-C ends the search with the last finished generation and a warning; before the first one it is passed on.
+    """
+    max_stages = min(max_stages, n_features)
+    state: State | None = None
+    interrupted = False
+    try:
+        state = _scored(_initial(settings, n_features, max_stages, rng), evaluate, None)
+        while not _converged(state, settings):
+            if on_generation is not None:
+                on_generation(state)
+            state = step(state, evaluate, settings, max_stages=max_stages, rng=rng)
+        if on_generation is not None:
+            on_generation(state)
+    except KeyboardInterrupt:
+        if state is None:
+            raise
+        interrupted = True
+        warnings.warn(
+            f"search interrupted in generation {state.generation + 1}; the front is the best found so far.",
+            SearchInterruptedWarning,
+            stacklevel=2,
+        )
+    best = state.unique[: state.n_nondominated]
+    designs = state.population[best]
+    n_ties = np.array([len(state.ties[v.tobytes()]) for v in state.tally.vectors[best]])
+    return Found(designs, state.tally.select(best), n_ties, state.generation, interrupted)
+
+
+def step(state: State, evaluate: Evaluate, settings: Evolution, *, max_stages: int, rng: np.random.Generator) -> State:
+    """Return the next generation: elites, then mutated children of selected parents (Algorithm 3, the loop)."""
+    n_elite = count_elite(state.unique.size, state.n_nondominated, elite_fraction=settings.elite_fraction)
+    elite = state.population[state.unique[:n_elite]]
+    n_children = next_size(n_elite, settings.population_size) - n_elite
+    probabilities = selection_probabilities(log_fitness(state.rank, state.norms, epsilon=settings.epsilon))
+    parents = select(probabilities, n_pairs=n_children, rng=rng)
+    children = recombine(
+        state.population[parents[:, 0]], state.population[parents[:, 1]], rate=settings.recombination_rate, rng=rng
+    )
+    children = mutate(
+        children, rate=settings.mutation_rate, stage_bias=settings.stage_bias, max_stages=max_stages, rng=rng
+    )
+    return _scored(np.concatenate([elite, compress(children)]), evaluate, state)
+
+
+def _initial(settings: Evolution, n_features: int, max_stages: int, rng: np.random.Generator) -> IntArray:
+    one_stage = np.zeros((settings.population_size, n_features), dtype=np.int64)
+    return mutate(one_stage, rate=settings.init_rate, stage_bias=settings.stage_bias, max_stages=max_stages, rng=rng)
+
+
+def _scored(population: IntArray, evaluate: Evaluate, previous: State | None) -> State:
+    tally = evaluate(population)
+    objectives = measure(tally)
+    rank = pareto_rank(objectives)
+    norms = norm(objectives)
+    order = best_first(population, rank, norms)
+    vectors = tally.vectors
+    unique = unique_vectors(order, vectors)
+    nondominated = rank == rank.max()
+    n_nondominated = int(nondominated[unique].sum())
+    ties = _ties(population[nondominated], vectors[nondominated], {} if previous is None else previous.ties)
+    same = previous is not None and np.array_equal(previous.fittest, population[unique[0]])
+    return State(
+        generation=0 if previous is None else previous.generation + 1,
+        population=population,
+        tally=tally,
+        rank=rank,
+        norms=norms,
+        unique=unique,
+        n_nondominated=n_nondominated,
+        unchanged=previous.unchanged + 1 if same and previous is not None else 0,
+        ties=ties,
+    )
+
+
+def _ties(designs: IntArray, vectors: IntArray, before: dict[bytes, set[bytes]]) -> dict[bytes, set[bytes]]:
+    """Return the designs met per non-dominated vector; vectors that have been beaten are dropped."""
+    after: dict[bytes, set[bytes]] = {}
+    for design, vector in zip(designs, vectors, strict=True):
+        key = vector.tobytes()
+        if key not in after:
+            after[key] = set(before.get(key, ()))
+        after[key].add(design.tobytes())
+    return after
+
+
+def _converged(state: State, settings: Evolution) -> bool:
+    return state.generation >= settings.max_generations or (
+        settings.patience is not None and state.unchanged >= settings.patience
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)

@@ -1,0 +1,1 @@
+"""A feature set -> what a classifier trained on it says of each sample."""

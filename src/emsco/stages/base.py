@@ -1,0 +1,62 @@
+"""What a stage classifier is to the search: a confidence and a label for every validation sample."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FeatureSets = NDArray[np.bool_]  # (n_sets, n_units)
+
+
+@dataclass(frozen=True)
+class StageOutcomes:
+    """What classifiers trained on feature sets say of each validation sample. No threshold enters it.
+
+    Attributes
+    ----------
+    confidence : ndarray of shape (n_sets, n_samples)
+        Top class probability.
+    label : ndarray of shape (n_sets, n_samples)
+        Index of the class that has it, the lowest on a tie.
+    """
+
+    confidence: NDArray[np.float64]
+    label: NDArray[np.uint8]
+
+
+class StageModel(Protocol):
+    """A trained stage: anything with scikit-learn's ``predict_proba`` over the classes 0, 1, ..."""
+
+    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return class probabilities of encoded rows."""
+
+
+class StageTrainer(Protocol):
+    """Trains classifiers on feature sets. What it says of a set must not depend on the other sets of the batch.
+
+    Attributes
+    ----------
+    memory_dtype : dtype
+        What has to be kept of a trained set to give its outcomes again without training.
+    """
+
+    memory_dtype: np.dtype[Any]
+
+    def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
+        """Train each set; return what to remember of each."""
+
+    def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:
+        """Return the outcomes of trained sets from their memory."""
+
+    def models(self, feature_sets: FeatureSets) -> list[StageModel]:
+        """Return the trained models themselves, to be deployed."""
+
+
+def outcomes_of(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return confidence and label from class probabilities (n_samples, n_classes)."""
+    if probabilities.shape[1] == 2:  # twice as fast as argmax, and the bulk of what is asked
+        first, second = probabilities[:, 0], probabilities[:, 1]
+        return np.maximum(first, second), (second > first).astype(np.intp)
+    label = probabilities.argmax(axis=1)
+    return np.take_along_axis(probabilities, label[:, None], axis=1)[:, 0], label

@@ -1,0 +1,132 @@
+"""Every feature set is trained once, and its bits are at hand.
+
+What is remembered of a set (``StageTrainer.memory_dtype``) does not depend on the threshold: a new threshold turns
+the remembered outcomes into new bits and trains nothing.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco._kernels import bitset
+from emsco.exceptions import InvalidParameterError
+from emsco.rejection import is_confident
+from emsco.stages.base import FeatureSets, StageTrainer
+
+_ENTRY_BYTES = 200  # a key and its place in the dictionary
+_BLOCK_CELLS = 2**21  # sets x samples whose confidences are held at once: 16 MiB
+
+
+class StageCache:
+    """Bits of the feature sets met so far.
+
+    Slot s of ``confident`` has a bit for each validation sample of which the set's classifier is confident, slot s of
+    ``right`` for each of which it is confident and correct.
+
+    Parameters
+    ----------
+    trainer : StageTrainer
+    y : ndarray of shape (n_samples,)
+        Class indices of the validation samples.
+    n_units : int
+    threshold : float
+    max_bytes : int
+        Bound of the memory held. Beyond it the sets not used for longest are forgotten, and trained again if they
+        come back, to the same bits.
+
+    Attributes
+    ----------
+    n_trained : int
+        Feature sets trained so far.
+    capacity : int
+        Feature sets that fit ``max_bytes``.
+    """
+
+    def __init__(
+        self, trainer: StageTrainer, y: NDArray[np.int64], *, n_units: int, threshold: float, max_bytes: int
+    ) -> None:
+        self._trainer = trainer
+        self._y = y
+        self._n_units = n_units
+        self._threshold = threshold
+        n_words = -(-y.size // 64)
+        self._slot_bytes = trainer.memory_dtype.itemsize + 2 * 8 * n_words + _ENTRY_BYTES
+        self.capacity = min(max_bytes // self._slot_bytes, 2**n_units - 1)
+        self.n_trained = 0
+        # The system gives pages of these only when they are first written: an empty cache holds nothing.
+        self._memory: NDArray[Any] = np.empty(self.capacity, dtype=trainer.memory_dtype)
+        self.confident: NDArray[np.uint64] = np.empty((self.capacity, n_words), dtype=np.uint64)
+        self.right: NDArray[np.uint64] = np.empty((self.capacity, n_words), dtype=np.uint64)
+        self._last_use: NDArray[np.int64] = np.empty(self.capacity, dtype=np.int64)
+        self._clock = 0
+        self._slot_of: dict[bytes, int] = {}
+        self._recycled: list[int] = []
+        self._n_touched = 0
+        self.everyone = bitset.pack(np.ones((1, y.size), dtype=np.bool_))[0]
+
+    def require(self, n_sets: int) -> None:
+        """Raise unless so many sets fit at once."""
+        if self.capacity < n_sets:
+            raise InvalidParameterError(
+                f"cache_bytes leaves room for {self.capacity} feature sets, but one design needs {n_sets} at once; "
+                f"set it to at least {n_sets * self._slot_bytes:,}."
+            )
+
+    def slots(self, feature_sets: FeatureSets) -> NDArray[np.int64]:
+        """Return the slot of each set, training those not met before. At most ``capacity`` distinct sets."""
+        packed = np.packbits(feature_sets, axis=1)
+        keys = packed.view(np.dtype((np.void, packed.shape[1])))[:, 0].tolist()
+        self._clock += 1
+        new: dict[bytes, int] = {}
+        slot_of = self._slot_of
+        known = np.array([slot_of.get(key, -1) for key in keys], dtype=np.int64)
+        for i in np.flatnonzero(known < 0).tolist():
+            new.setdefault(keys[i], i)
+        self._last_use[known[known >= 0]] = self._clock
+        if not new:
+            return known
+        slots = self._claim(len(new))
+        self._store(slots, feature_sets[list(new.values())], list(new))
+        return np.array([slot_of[key] for key in keys], dtype=np.int64)
+
+    def set_threshold(self, threshold: float) -> None:
+        """Turn all remembered outcomes into bits of another threshold."""
+        self._threshold = threshold
+        held = np.array(list(self._slot_of.values()), dtype=np.int64)
+        packed = np.frombuffer(b"".join(self._slot_of), dtype=np.uint8).reshape(len(held), -(-self._n_units // 8))
+        feature_sets = np.unpackbits(packed, axis=1, count=self._n_units).astype(np.bool_)
+        self._write_bits(held, feature_sets, self._memory[held])
+
+    def _claim(self, n_sets: int) -> NDArray[np.int64]:
+        """Return free slots: fresh ones, else those of the sets that were not used for longest."""
+        fresh = min(self.capacity - self._n_touched, n_sets)
+        self._recycled.extend(range(self._n_touched, self._n_touched + fresh))
+        self._n_touched += fresh
+        missing = n_sets - len(self._recycled)
+        if missing > 0:
+            keys = list(self._slot_of)
+            ages = self._last_use[list(self._slot_of.values())]
+            n_idle = int((ages < self._clock).sum())  # what this call uses stays
+            for i in np.argsort(ages, kind="stable")[: min(max(missing, self.capacity // 16), n_idle)].tolist():
+                self._recycled.append(self._slot_of.pop(keys[i]))
+        return np.array(self._recycled[:n_sets], dtype=np.int64)
+
+    def _store(self, slots: NDArray[np.int64], feature_sets: FeatureSets, keys: list[bytes]) -> None:
+        # Registered only when everything is computed: an interrupt leaves forgotten sets, never wrong bits.
+        memory = self._trainer.train(feature_sets)
+        self._memory[slots] = memory
+        self._last_use[slots] = self._clock
+        self._write_bits(slots, feature_sets, memory)
+        self.n_trained += len(feature_sets)
+        self._slot_of.update(zip(keys, slots.tolist(), strict=True))
+        del self._recycled[: len(slots)]
+
+    def _write_bits(self, slots: NDArray[np.int64], feature_sets: FeatureSets, memory: NDArray[Any]) -> None:
+        step = max(_BLOCK_CELLS // self._y.size, 1)
+        for i in range(0, len(slots), step):
+            part = slice(i, i + step)
+            outcomes = self._trainer.outcomes(feature_sets[part], memory[part])
+            confident = is_confident(outcomes.confidence, self._threshold)
+            self.confident[slots[part]] = bitset.pack(confident)
+            self.right[slots[part]] = bitset.pack(confident & (outcomes.label == self._y))

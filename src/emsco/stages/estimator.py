@@ -1,0 +1,94 @@
+"""Any scikit-learn classifier as a stage: one clone per feature set, trained in parallel."""
+
+from typing import Any
+import zlib
+
+from joblib import Parallel, delayed
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from emsco.exceptions import InvalidEstimatorError
+from emsco.problem import Problem
+from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, outcomes_of
+
+
+class EstimatorTrainer:
+    """Trains clones of a scikit-learn classifier on the encoded columns of feature sets.
+
+    Random estimators are seeded per feature set, from ``seed`` and the set itself, wherever their ``random_state`` is
+    None: a set trained twice, or by another worker, gives the same model.
+
+    Parameters
+    ----------
+    problem : Problem
+    estimator : classifier
+        Needs ``fit`` and ``predict_proba``. It is cloned, never changed.
+    seed : int
+    n_jobs : int or None
+        As joblib understands it.
+    """
+
+    def __init__(self, problem: Problem, estimator: Any, *, seed: int, n_jobs: int | None = None) -> None:
+        check_estimator_usable(estimator)
+        self._problem = problem
+        self._estimator = estimator
+        self._seed = seed
+        self._n_jobs = n_jobs
+        n = problem.n_validation
+        self.memory_dtype = np.dtype([("confidence", np.float64, (n,)), ("label", np.uint8, (n,))])
+
+    def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
+        """Return the outcomes of each set, to be remembered as they are."""
+        memory = np.empty(len(feature_sets), dtype=self.memory_dtype)
+        for i, (confidence, label) in enumerate(self._parallel(_train_and_score, feature_sets)):
+            memory["confidence"][i] = confidence
+            memory["label"][i] = label
+        return memory
+
+    def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:
+        """Return what was remembered."""
+        return StageOutcomes(memory["confidence"], memory["label"])
+
+    def models(self, feature_sets: FeatureSets) -> list[StageModel]:
+        """Train the sets again, to the same models, and return them."""
+        return list(self._parallel(_train, feature_sets))
+
+    def _parallel(self, function: Any, feature_sets: FeatureSets) -> Any:
+        # Without validation samples (a refit) the data of one set is all a worker needs.
+        return Parallel(n_jobs=self._n_jobs)(
+            delayed(function)(self._problem, self._seeded(units), units @ self._problem.unit_columns)
+            for units in feature_sets
+        )
+
+    def _seeded(self, units: NDArray[np.bool_]) -> Any:
+        """Return a clone whose random parts depend on the feature set only."""
+        estimator = clone(self._estimator)
+        seed = zlib.crc32(np.packbits(units).tobytes(), self._seed & 0xFFFFFFFF) & 0x7FFFFFFF
+        unset = {
+            name: seed
+            for name, value in estimator.get_params(deep=True).items()
+            if (name == "random_state" or name.endswith("__random_state")) and value is None
+        }
+        return estimator.set_params(**unset) if unset else estimator
+
+
+def check_estimator_usable(estimator: Any) -> None:
+    """Raise unless the object is a scikit-learn classifier that gives probabilities."""
+    if isinstance(estimator, type):
+        raise InvalidEstimatorError(f"estimator is the class {estimator.__name__}; pass an instance of it.")
+    for method in ("fit", "predict_proba", "get_params", "set_params"):
+        if not hasattr(estimator, method):
+            raise InvalidEstimatorError(
+                f"{estimator!r} has no {method}; a stage needs a scikit-learn classifier that gives probabilities. "
+                "Wrap one that does not in sklearn.calibration.CalibratedClassifierCV."
+            )
+
+
+def _train(problem: Problem, estimator: Any, columns: NDArray[np.bool_]) -> Any:
+    return estimator.fit(problem.train[columns].T, problem.y_train)
+
+
+def _train_and_score(problem: Problem, estimator: Any, columns: NDArray[np.bool_]) -> Any:
+    model = _train(problem, estimator, columns)
+    return outcomes_of(model.predict_proba(problem.validation[columns].T))

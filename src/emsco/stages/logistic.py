@@ -1,0 +1,132 @@
+"""The default stage classifier: l2 logistic regressions, many feature sets trained as one batch."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco._kernels import logistic as kernel
+from emsco.problem import Problem
+from emsco.stages.base import FeatureSets, StageModel, StageOutcomes
+
+_SETS_PER_TASK = 64
+_LABEL = np.uint8
+
+
+class LogisticModel:
+    """A trained logistic regression, with scikit-learn's attributes.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (1, n_columns) for two classes, else (n_classes, n_columns)
+        Weights of the encoded columns.
+    intercept_ : ndarray of shape (1,) or (n_classes,)
+    classes_ : ndarray of shape (n_classes,)
+    """
+
+    def __init__(self, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> None:
+        self.coef_ = np.ascontiguousarray(coef)
+        self.intercept_ = np.ascontiguousarray(intercept)
+        self.classes_ = np.arange(max(len(self.intercept_), 2))
+
+    def predict_proba(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return class probabilities of encoded rows (n_rows, n_columns); fastest on a Fortran-ordered X."""
+        Z = np.ascontiguousarray(X.T)
+        probabilities = kernel.predict(Z, np.arange(len(Z)), self.coef_, self.intercept_)
+        return np.asarray(probabilities).T
+
+    def predict(self, X: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Return the index of the most probable class."""
+        return np.asarray(self.predict_proba(X).argmax(axis=1))
+
+
+class LogisticTrainer:
+    """Batched l2 logistic regressions: scikit-learn's objective, intercept unpenalised.
+
+    Parameters
+    ----------
+    problem : Problem
+    C : float
+        Inverse strength of the regularisation.
+    n_jobs : int
+        Threads. The result is the same for any number.
+    """
+
+    def __init__(self, problem: Problem, *, C: float = 1.0, n_jobs: int = 1) -> None:
+        self._unit_columns = problem.unit_columns
+        self._train = _with_ones(problem.train)
+        self._validation = _with_ones(problem.validation)
+        classes = [1] if problem.n_classes == 2 else list(range(problem.n_classes))
+        self._targets = np.array([problem.y_train == c for c in classes], dtype=np.float64)
+        self._gram = self._train @ self._train.T
+        self._ridge = 1.0 / C
+        self._n_jobs = n_jobs
+        self.memory_dtype = np.dtype((np.float64, (len(classes), len(self._train))))
+
+    def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
+        """Return weights (n_sets, n_logits, n_encoded + 1), the intercept last."""
+        theta = np.zeros(len(feature_sets), dtype=self.memory_dtype)
+        members, starts = self._members(feature_sets)
+
+        def task(sets: slice) -> None:
+            kernel.fit(
+                self._train,
+                self._targets,
+                self._gram,
+                members,
+                starts[sets.start : sets.stop + 1],
+                self._ridge,
+                theta[sets],
+            )
+
+        self._run(task, len(feature_sets))
+        return theta
+
+    def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:
+        """Return what the weights say of the validation samples."""
+        shape = (len(feature_sets), self._validation.shape[1])
+        confidence = np.empty(shape)
+        label = np.empty(shape, dtype=_LABEL)
+        members, starts = self._members(feature_sets)
+
+        def task(sets: slice) -> None:
+            kernel.outcomes(
+                self._validation,
+                members,
+                starts[sets.start : sets.stop + 1],
+                memory[sets],
+                confidence[sets],
+                label[sets],
+            )
+
+        self._run(task, len(feature_sets))
+        return StageOutcomes(confidence, label)
+
+    def models(self, feature_sets: FeatureSets) -> list[StageModel]:
+        """Return a model per set, over its encoded columns in ascending order."""
+        columns = self._columns(feature_sets)
+        theta = self.train(feature_sets)
+        return [LogisticModel(t[:, :-1][:, c], t[:, -1]) for t, c in zip(theta, columns, strict=True)]
+
+    def _columns(self, feature_sets: FeatureSets) -> NDArray[np.bool_]:
+        return feature_sets @ self._unit_columns
+
+    def _members(self, feature_sets: FeatureSets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        columns = self._columns(feature_sets)
+        present = np.hstack([columns, np.ones((len(columns), 1), dtype=np.bool_)])
+        return np.nonzero(present)[1], np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+
+    def _run(self, task: Callable[[slice], None], n_sets: int) -> None:
+        tasks = [slice(i, min(i + _SETS_PER_TASK, n_sets)) for i in range(0, n_sets, _SETS_PER_TASK)]
+        if self._n_jobs == 1 or len(tasks) <= 1:
+            for sets in tasks:
+                task(sets)
+            return
+        with ThreadPoolExecutor(self._n_jobs) as pool:  # the kernels release the interpreter lock
+            list(pool.map(task, tasks))
+
+
+def _with_ones(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.vstack([columns, np.ones(columns.shape[1])])

@@ -1,0 +1,170 @@
+"""Tables as users have them (NumPy, pandas, polars), read one column at a time.
+
+Nothing is converted until a column is asked for, and only the rows asked for are looked at: a cell that was not
+bought may hold anything.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from emsco.exceptions import InvalidInputError
+
+Rows = NDArray[np.intp] | slice
+
+
+class Table:
+    """A rectangular table with named columns.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Column names; ``x0, x1, ...`` where the input has none.
+    named : bool
+        Whether the input had names, so that columns can be matched by name instead of position.
+    n_rows : int
+    """
+
+    def __init__(self, X: Any) -> None:
+        kind = type(X).__module__.partition(".")[0]
+        if kind in ("pandas", "polars") and hasattr(X, "columns"):
+            self._frame = kind
+            self._data = X
+            self.names = tuple(str(name) for name in X.columns)
+            self.n_rows = int(X.shape[0])
+        else:
+            self._frame = ""
+            self._data = _as_matrix(X)
+            self.names = tuple(f"x{i}" for i in range(self._data.shape[1]))
+            self.n_rows = int(self._data.shape[0])
+        self.named = bool(self._frame)
+        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
+        if repeated:
+            raise InvalidInputError(
+                f"the column names {repeated} occur more than once; give every column its own name."
+            )
+
+    def column(self, position: int) -> NDArray[Any]:
+        """Return a column as numbers or booleans (missing = NaN), or as objects (missing = None or NaN)."""
+        if self._frame == "pandas":
+            return _pandas_column(self._data.iloc[:, position])
+        if self._frame == "polars":
+            return _polars_column(self._data.to_series(position))
+        values: NDArray[Any] = self._data[:, position]
+        return values
+
+
+def check_size(table: Table) -> None:
+    """Raise unless there is at least one row and one column."""
+    shape = (table.n_rows, len(table.names))
+    if not table.names:
+        raise InvalidInputError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    if not table.n_rows:
+        raise InvalidInputError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+
+
+def to_numbers(values: NDArray[Any], name: str, rows: Rows) -> NDArray[np.float64]:
+    """Return values as float64, missing as NaN; anything that is no finite number is an error that names its row.
+
+    ``rows`` says where the values come from in the table.
+    """
+    if values.dtype.kind in "fiub":
+        numbers = values.astype(np.float64)
+    else:
+        numbers = np.empty(values.size)
+        for i, value in enumerate(values.tolist()):
+            number = to_number(value)
+            if number is None:
+                raise InvalidInputError(
+                    f"column {name!r} holds {value!r} in row {_row_number(rows, i)}, but was numeric in training; "
+                    "give a number, or leave it missing."
+                )
+            numbers[i] = number
+    if np.isinf(numbers).any():
+        row = _row_number(rows, int(np.isinf(numbers).argmax()))
+        raise InvalidInputError(
+            f"column {name!r} holds inf in row {row}; replace it by a finite number, or by NaN if it is unknown."
+        )
+    return numbers
+
+
+def _row_number(rows: Rows, i: int) -> int:
+    return i + (rows.start or 0) if isinstance(rows, slice) else int(rows[i])
+
+
+def to_number(value: Any) -> float | None:
+    """Return a Python value as a number, NaN for a missing one, None if it is neither."""
+    if is_missing(value):
+        return np.nan
+    if isinstance(value, bool | int | float | str):
+        try:
+            return float(value)
+        except ValueError:
+            return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a Python value stands for a missing cell: None, NaN, pandas' NA or NaT."""
+    if value is None:
+        return True
+    if isinstance(value, str):
+        return False
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # pandas' NA has no truth value
+        return type(value).__name__ == "NAType"
+
+
+def _as_matrix(X: Any) -> NDArray[Any]:
+    if issparse(X):
+        raise InvalidInputError("sparse input is not supported: every cell has a price; pass X.toarray().")
+    try:
+        data = np.asarray(X)
+    except ValueError as error:
+        raise InvalidInputError(f"X cannot be read as a table: {error}.") from error
+    if data.ndim != 2:
+        raise InvalidInputError(
+            f"X must be a 2-dimensional table, got an array of shape {data.shape}. Reshape your data: X.reshape(-1, 1) "
+            "if it is one column, X.reshape(1, -1) if it is one row."
+        )
+    if data.dtype.kind == "c":
+        raise InvalidInputError("Complex data not supported: give real numbers.")
+    if data.dtype.kind not in "fiubOUS":
+        raise InvalidInputError(f"X holds values of type {data.dtype}; give numbers, booleans, text or categories.")
+    return data
+
+
+def _pandas_column(series: Any) -> NDArray[Any]:
+    from pandas.api import types  # the caller has pandas, or there would be no series
+
+    dtype = series.dtype
+    if types.is_bool_dtype(dtype) or types.is_numeric_dtype(dtype):
+        if types.is_complex_dtype(dtype):
+            raise InvalidInputError(f"column {series.name!r} holds complex numbers; give real ones.")
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
+        raise InvalidInputError(_no_dates(series.name))
+    else:
+        values = series.astype(object).to_numpy()
+    return np.asarray(values)
+
+
+def _polars_column(series: Any) -> NDArray[Any]:
+    import polars
+
+    dtype = series.dtype
+    if dtype.is_temporal():
+        raise InvalidInputError(_no_dates(series.name))
+    if dtype.is_numeric() or dtype == polars.Boolean:
+        return np.asarray(series.cast(polars.Float64).to_numpy())
+    return np.array([*series.to_list(), None], dtype=object)[:-1]  # the None keeps lists from becoming a matrix
+
+
+def _no_dates(name: Any) -> str:
+    return f"column {name!r} holds dates or durations; turn it into a number, such as days before the decision."
