@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from emsco.cascade import Cascade
-from emsco.decisions import Decisions, Stage, walk
+from emsco.decisions import Decisions, Stage, TrainedCascade
 from emsco.encoding import Encoder
 from emsco.exceptions import InvalidInputError, InvalidParameterError
 from emsco.front import Front, make_front
@@ -33,12 +33,14 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What both classifiers do once they have trained stages."""
 
     threshold: float
+    n_jobs: int | None
     classes_: NDArray[Any]
     n_features_in_: int
     design_: IntArray
     stages_: list[Stage]
     _encoder: Encoder
     _prices: PriceList
+    _cascade: TrainedCascade
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -73,9 +75,11 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"X has {len(table.names)} columns, but {type(self).__name__} was fitted on {self.n_features_in_}; "
                 "without column names on both, give all of them, in the same order."
             )
-        probabilities, stage = self._walk(table, column_of)
-        confidence, code = outcomes_of(probabilities)
-        conclusive = is_confident(confidence, check_threshold(self.threshold))
+        threshold = check_threshold(self.threshold)
+        # Where n_jobs is not set, large tables use the idle cores, as a matrix product of the same table would.
+        n_jobs = effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs)
+        confidence, code, stage = self._cascade.outcomes(table, column_of, threshold, n_jobs=n_jobs)
+        conclusive = is_confident(confidence, threshold)
         label = np.ma.MaskedArray(self.classes_[code], mask=~conclusive)
         paid = np.cumsum([round(s.price * self._prices.scale) for s in self.stages_]) / self._prices.scale
         return Decisions(label, conclusive, confidence, stage, paid[stage])
@@ -98,7 +102,8 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         validate_data(self, X, reset=False, skip_check_array=True)
         if isinstance(X, np.ndarray) and X.dtype.kind == "f" and np.isinf(X).any():
             raise InvalidInputError("X contains inf; replace it by a finite number, or by NaN if it is unknown.")
-        return np.ascontiguousarray(self._walk(table, list(range(self.n_features_in_)))[0])
+        everything = range(self.n_features_in_)
+        return np.ascontiguousarray(self._cascade.probabilities(table, everything, check_threshold(self.threshold))[0])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return a class for every row; ``decide`` is the answer that may say nothing.
@@ -114,12 +119,6 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         labels: NDArray[Any] = self.classes_[outcomes_of(self.predict_proba(X))[1]]
         return labels
-
-    def _walk(self, table: Table, column_of: list[int | None]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        return walk(
-            table, column_of, self._encoder, self.stages_, check_threshold(self.threshold),
-            n_classes=self.classes_.size,
-        )  # fmt: skip
 
     def _read_table(self, X: Any) -> Table:
         """Check the training table and record its columns as scikit-learn does."""
@@ -146,6 +145,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     encoded_columns=self._encoder.positions(owned),
                 )
             )
+        self._cascade = TrainedCascade(self._encoder, self.stages_, n_classes=self.classes_.size)
 
 
 class MultiStageClassifier(_StagedClassifier):

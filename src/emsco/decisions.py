@@ -1,19 +1,22 @@
 """Trained stages and new rows -> Decisions. A row is read no further than it has paid."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emsco.encoding import Encoder
-from emsco.exceptions import MissingColumnError
+from emsco._kernels import rows
+from emsco.encoding import Encoder, NumberCode
+from emsco.exceptions import InvalidInputError, MissingColumnError
 from emsco.front import data_frame
 from emsco.objectives import FloatArray
 from emsco.rejection import is_confident
 from emsco.stages.base import StageModel, outcomes_of
-from emsco.table import Table
+from emsco.stages.logistic import LogisticModel
+from emsco.table import Rows, Table, infinite_cell
 
 _ROWS_AT_ONCE = 2**14  # a few encoded columns of so many rows fit the second-level cache; also bounds the memory
 
@@ -67,7 +70,7 @@ class Decisions:
     label: np.ma.MaskedArray[Any, Any]
     conclusive: NDArray[np.bool_]
     confidence: FloatArray
-    stage: NDArray[np.int64]
+    stage: NDArray[np.int16]
     cost: FloatArray
 
     def __len__(self) -> int:
@@ -92,61 +95,125 @@ class Decisions:
         return frame
 
 
-def walk(
-    table: Table,
-    column_of: Sequence[int | None],
-    encoder: Encoder,
-    stages: Sequence[Stage],
-    threshold: float,
-    *,
-    n_classes: int,
-) -> tuple[FloatArray, NDArray[np.int64]]:
-    """Send rows through the stages until they are confident.
+class TrainedCascade:
+    """Trained stages with the encoder they were trained behind.
 
     Parameters
     ----------
-    table : Table
-    column_of : sequence
-        Where each column of the training table is in this one; None where it is not.
-    encoder, stages, threshold
-        The trained classifier.
+    encoder : Encoder
+    stages : sequence of Stage
     n_classes : int
-
-    Returns
-    -------
-    probabilities : ndarray of shape (n_rows, n_classes)
-        Of the stage where the row left; of the last one if it never was confident.
-    exit_stage : ndarray of shape (n_rows,)
     """
-    probabilities = np.empty((n_classes, table.n_rows)).T
-    exit_stage = np.empty(table.n_rows, dtype=np.int64)
-    columns: dict[int, NDArray[Any]] = {}
-    for start in range(0, table.n_rows, _ROWS_AT_ONCE):
-        block = slice(start, min(start + _ROWS_AT_ONCE, table.n_rows))
-        waiting = np.arange(block.start, block.stop)
-        rows: NDArray[np.intp] | slice = block
-        Z = np.empty((encoder.n_encoded, waiting.size))
-        for j, stage in enumerate(stages):
-            for c in stage.new_columns:
-                if c not in columns:
-                    columns[c] = _column(table, column_of[c], encoder.codes[c].name, waiting.size, j)
-                encoder.encode_column(c, columns[c], rows, Z)
-            answers = stage.model.predict_proba(Z[stage.encoded_columns].T)
-            if j == len(stages) - 1:
-                probabilities[rows] = answers
-                exit_stage[rows] = j
-                break
-            confident = is_confident(outcomes_of(answers)[0], threshold)
-            leaving = waiting[confident]
-            probabilities[leaving] = answers[confident]
-            exit_stage[leaving] = j
-            rows = waiting = waiting[~confident]
-            if not waiting.size:
-                break
-            kept = np.empty((encoder.n_encoded, waiting.size))
-            kept[stage.encoded_columns] = Z[stage.encoded_columns][:, ~confident]
-            Z = kept
-    return probabilities, exit_stage
+
+    def __init__(self, encoder: Encoder, stages: Sequence[Stage], *, n_classes: int) -> None:
+        self._encoder = encoder
+        self._stages = stages
+        self._n_classes = n_classes
+        self._compiled = _compiled_arguments(encoder, stages)
+
+    def outcomes(
+        self, table: Table, column_of: Sequence[int | None], threshold: float, *, n_jobs: int = 1
+    ) -> tuple[FloatArray, NDArray[np.uint8], NDArray[np.int16]]:
+        """Return confidence, class index and exit stage of each row.
+
+        Parameters
+        ----------
+        table : Table
+        column_of : sequence
+            Where each column of the training table is in this one; None where it is not.
+        threshold : float
+        n_jobs : int
+            Threads, where the compiled walk applies: logistic stages on a table of numbers.
+        """
+        numbers = table.numbers() if self._compiled is not None and None not in column_of else None
+        if self._compiled is None or numbers is None:
+            probabilities, exit_stage = self.probabilities(table, column_of, threshold)
+            return *outcomes_of(probabilities), exit_stage
+        n_rows = table.n_rows
+        confidence = np.empty(n_rows)
+        code = np.empty(n_rows, dtype=np.uint8)
+        exit_stage = np.empty(n_rows, dtype=np.int16)
+        positions = np.array(column_of, dtype=np.int64)
+        compiled = self._compiled
+
+        def task(start: int) -> None:
+            stop = min(start + step, n_rows)
+            arguments = (numbers, positions, start, stop, *compiled, threshold, confidence, code, exit_stage)
+            row, column = rows.walk(*arguments)
+            if row >= 0:
+                raise InvalidInputError(infinite_cell(self._encoder.codes[column].name, row))
+
+        step = max(-(-n_rows // n_jobs), _ROWS_AT_ONCE)
+        starts = range(0, n_rows, step)
+        if len(starts) <= 1:
+            for start in starts:
+                task(start)
+        else:
+            with ThreadPoolExecutor(n_jobs) as pool:
+                list(pool.map(task, starts))
+        return confidence, code, exit_stage
+
+    def probabilities(
+        self, table: Table, column_of: Sequence[int | None], threshold: float
+    ) -> tuple[FloatArray, NDArray[np.int16]]:
+        """Return class probabilities at the exit stage, (n_rows, n_classes), and that stage.
+
+        A row that is never confident leaves at the last stage. Parameters as in ``outcomes``.
+        """
+        probabilities = np.empty((self._n_classes, table.n_rows)).T
+        exit_stage = np.empty(table.n_rows, dtype=np.int16)
+        columns: dict[int, NDArray[Any]] = {}
+        for start in range(0, table.n_rows, _ROWS_AT_ONCE):
+            block = slice(start, min(start + _ROWS_AT_ONCE, table.n_rows))
+            waiting = np.arange(block.start, block.stop)
+            read: Rows = block
+            Z = np.empty((self._encoder.n_encoded, waiting.size))
+            for j, stage in enumerate(self._stages):
+                for c in stage.new_columns:
+                    if c not in columns:
+                        columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, waiting.size, j)
+                    self._encoder.encode_column(c, columns[c], read, Z)
+                answers = stage.model.predict_proba(Z[stage.encoded_columns].T)
+                if j == len(self._stages) - 1:
+                    probabilities[read] = answers
+                    exit_stage[read] = j
+                    break
+                confident = is_confident(outcomes_of(answers)[0], threshold)
+                leaving = waiting[confident]
+                probabilities[leaving] = answers[confident]
+                exit_stage[leaving] = j
+                read = waiting = waiting[~confident]
+                if not waiting.size:
+                    break
+                kept = np.empty((self._encoder.n_encoded, waiting.size))
+                kept[stage.encoded_columns] = Z[stage.encoded_columns][:, ~confident]
+                Z = kept
+        return probabilities, exit_stage
+
+
+def _compiled_arguments(encoder: Encoder, stages: Sequence[Stage]) -> tuple[Any, ...] | None:
+    """Return the classifier as arrays for the compiled walk, or None where it does not apply."""
+    codes = [code for code in encoder.codes if isinstance(code, NumberCode)]
+    models = [stage.model for stage in stages if isinstance(stage.model, LogisticModel)]
+    if len(codes) < len(encoder.codes) or len(models) < len(stages):
+        return None
+    widest = max(model.coef_.shape[1] for model in models)
+    theta = np.zeros((len(models), models[0].coef_.shape[0], widest))
+    for weights, model in zip(theta, models, strict=True):
+        weights[:, : model.coef_.shape[1]] = model.coef_
+    return (
+        encoder.n_encoded,
+        np.concatenate([np.array(stage.new_columns, dtype=np.int64) for stage in stages]),
+        np.cumsum([0, *(len(stage.new_columns) for stage in stages)]),
+        np.array([code.mean for code in codes]),
+        np.array([code.inverse_scale for code in codes]),
+        encoder.starts[:-1].astype(np.int64),
+        np.array([code.flags_missing for code in codes]),
+        np.concatenate([stage.encoded_columns for stage in stages]),
+        np.cumsum([0, *(stage.encoded_columns.size for stage in stages)]),
+        theta,
+        np.array([model.intercept_ for model in models]),
+    )
 
 
 def _column(table: Table, position: int | None, name: str, n_waiting: int, stage: int) -> NDArray[Any]:

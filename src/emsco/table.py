@@ -55,6 +55,15 @@ class Table:
         values: NDArray[Any] = self._data[:, position]
         return values
 
+    def numbers(self) -> NDArray[np.float64] | None:
+        """Return the whole table as float64 if every column holds plain numbers, else None. Nothing is checked."""
+        if self._frame == "polars":
+            return None
+        dtypes = list(self._data.dtypes) if self._frame == "pandas" else [self._data.dtype]
+        if not all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes):
+            return None
+        return np.asarray(self._data, dtype=np.float64)
+
 
 def check_size(table: Table) -> None:
     """Raise unless there is at least one row and one column."""
@@ -84,10 +93,13 @@ def to_numbers(values: NDArray[Any], name: str, rows: Rows) -> NDArray[np.float6
             numbers[i] = number
     if np.isinf(numbers).any():
         row = _row_number(rows, int(np.isinf(numbers).argmax()))
-        raise InvalidInputError(
-            f"column {name!r} holds inf in row {row}; replace it by a finite number, or by NaN if it is unknown."
-        )
+        raise InvalidInputError(infinite_cell(name, row))
     return numbers
+
+
+def infinite_cell(name: str, row: int) -> str:
+    """Return what to say of a cell that holds inf."""
+    return f"column {name!r} holds inf in row {row}; replace it by a finite number, or by NaN if it is unknown."
 
 
 def _row_number(rows: Rows, i: int) -> int:

@@ -39,9 +39,9 @@ def walk(
     n_words = everyone.size
     waiting = np.empty(n_words, np.uint64)
     for d in range(slots.shape[0]):
-        waiting[:] = everyone
         n_waiting = 0
         for w in range(n_words):
+            waiting[w] = everyone[w]
             n_waiting += popcount(waiting[w])
         n_samples = n_waiting
         correct = 0

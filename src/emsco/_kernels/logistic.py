@@ -15,7 +15,7 @@ from typing import Any
 from numba import njit
 import numpy as np
 
-from emsco._kernels.scalar import exponential, logistic
+from emsco._kernels.scalar import exponential, fma, logistic
 
 Array = Any  # numba sees concrete arrays; a precise annotation would only be repeated in every signature
 
@@ -59,8 +59,11 @@ def _add_products(row: Array, weighted: Array, Z: Array, members: Array, count: 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _probabilities(margins: Array, probabilities: Array) -> None:
-    """Class probabilities of margins (n_logits, n_samples); with one logit, those of the second class."""
+def probabilities_of(margins: Array, probabilities: Array) -> None:
+    """Class probabilities of margins (n_logits, n_samples); with one logit, those of the second class.
+
+    Not in place: overlapping arrays would keep LLVM from vectorising.
+    """
     n_logits, n_samples = margins.shape
     if n_logits == 1:
         margin = margins[0]
@@ -70,7 +73,8 @@ def _probabilities(margins: Array, probabilities: Array) -> None:
         return
     top = np.empty(n_samples)
     total = np.zeros(n_samples)
-    top[:] = margins[0]
+    for i in range(n_samples):  # top[:] = margins[0] would compile for seconds: the text of its error
+        top[i] = margins[0, i]
     for a in range(1, n_logits):
         for i in range(n_samples):
             top[i] = max(top[i], margins[a, i])
@@ -239,7 +243,7 @@ def fit(Z: Array, targets: Array, gram: Array, members: Array, starts: Array, ri
             else:
                 size = 1.0
                 while True:
-                    _probabilities(margins, probabilities)
+                    probabilities_of(margins, probabilities)
                     for a in range(n_logits):
                         for i in range(n_samples):
                             residuals[a, i] = probabilities[a, i] - targets[a, i]
@@ -281,17 +285,19 @@ def fit(Z: Array, targets: Array, gram: Array, members: Array, starts: Array, ri
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _margins(Z: Array, columns: Array, theta: Array, margins: Array) -> None:
-    """Margins = theta @ Z[columns], added column by column: a sample gets the same bits alone or among others."""
-    n_samples = Z.shape[1]
-    for a in range(theta.shape[0]):
+def margins_of(Z: Array, columns: Array, theta: Array, intercept: Array, margins: Array) -> None:
+    """Margins = theta @ Z[columns] + intercept, term by term: a sample gets the same bits alone or among others."""
+    n_logits, n_samples = margins.shape
+    for a in range(n_logits):
         margin = margins[a]
         margin[:] = 0.0
         for j in range(columns.size):
             z = Z[columns[j]]
             t = theta[a, j]
             for i in range(n_samples):
-                margin[i] += t * z[i]
+                margin[i] = fma(t, z[i], margin[i])
+        for i in range(n_samples):
+            margin[i] += intercept[a]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -300,12 +306,9 @@ def predict(Z: Array, columns: Array, theta: Array, intercept: Array) -> Array:
     n_logits = theta.shape[0]
     n_samples = Z.shape[1]
     probabilities = np.empty((max(n_logits, 2), n_samples))
-    margins = probabilities[probabilities.shape[0] - n_logits :]
-    _margins(Z, columns, theta, margins)
-    for a in range(n_logits):
-        for i in range(n_samples):
-            margins[a, i] += intercept[a]
-    _probabilities(margins, margins)
+    margins = np.empty((n_logits, n_samples))
+    margins_of(Z, columns, theta, intercept, margins)
+    probabilities_of(margins, probabilities[probabilities.shape[0] - n_logits :])
     if n_logits == 1:
         for i in range(n_samples):
             probabilities[0, i] = 1.0 - probabilities[1, i]

@@ -1,8 +1,8 @@
 """Scalar functions that LLVM can inline and vectorise: population count, exp, logistic.
 
-``exponential`` is built from IEEE operations in one fixed order, without fast-math, so a value does not depend on
-whether it was computed alone, in a vector register or in the remainder of a loop. A row scored by itself therefore
-gets the same bits as the same row inside a batch: the search, ``decide`` and a one-row call agree exactly.
+``exponential`` is built from IEEE operations in one fixed order (fma included, fast-math not), so a value does not
+depend on whether it was computed alone, in a vector register or in the remainder of a loop. A row scored by itself
+therefore gets the same bits as the same row inside a batch: the search, ``decide`` and a one-row call agree exactly.
 """
 
 from typing import Any
@@ -31,6 +31,16 @@ def popcount(typing_context: Any, word: Any) -> Any:
 
 
 @_typed_intrinsic
+def fma(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
+    """Return a * b + c, rounded once: one instruction, and the same bits in a vector as alone."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), build
+
+
+@_typed_intrinsic
 def _bits_of(typing_context: Any, value: Any) -> Any:
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(arguments[0], ir.IntType(64))
@@ -46,34 +56,35 @@ def _float_of(typing_context: Any, bits: Any) -> Any:
     return types.float64(types.int64), build
 
 
-@njit(inline="always", error_model="numpy")
+@njit(error_model="numpy")
 def exponential(x: float) -> float:
     """Return exp(x), x clipped to +-708, within 2 units in the last place."""
     x = x if x > -_LIMIT else -_LIMIT
     x = x if x < _LIMIT else _LIMIT
-    shifted = x * _LOG2_E + _ROUND
+    shifted = fma(x, _LOG2_E, _ROUND)
     whole = shifted - _ROUND
-    r = (x - whole * _LN2_HIGH) - whole * _LN2_LOW
-    # Taylor series of exp on |r| <= ln(2) / 2; the first omitted term is below 2e-17.
-    series = 1.0 / 6227020800.0
-    series = series * r + 1.0 / 479001600.0
-    series = series * r + 1.0 / 39916800.0
-    series = series * r + 1.0 / 3628800.0
-    series = series * r + 1.0 / 362880.0
-    series = series * r + 1.0 / 40320.0
-    series = series * r + 1.0 / 5040.0
-    series = series * r + 1.0 / 720.0
-    series = series * r + 1.0 / 120.0
-    series = series * r + 1.0 / 24.0
-    series = series * r + 1.0 / 6.0
-    series = series * r + 0.5
-    series = series * r + 1.0
-    series = series * r + 1.0
+    r = fma(whole, -_LN2_LOW, fma(whole, -_LN2_HIGH, x))
+    # Taylor series of exp on |r| <= ln(2) / 2; the first omitted term is below 2e-16.
+    series = 1.0 / 479001600.0
+    series = fma(series, r, 1.0 / 39916800.0)
+    series = fma(series, r, 1.0 / 3628800.0)
+    series = fma(series, r, 1.0 / 362880.0)
+    series = fma(series, r, 1.0 / 40320.0)
+    series = fma(series, r, 1.0 / 5040.0)
+    series = fma(series, r, 1.0 / 720.0)
+    series = fma(series, r, 1.0 / 120.0)
+    series = fma(series, r, 1.0 / 24.0)
+    series = fma(series, r, 1.0 / 6.0)
+    series = fma(series, r, 0.5)
+    series = fma(series, r, 1.0)
+    series = fma(series, r, 1.0)
     power: float = _float_of((_bits_of(shifted) << 52) + 0x3FF0000000000000)
-    return series * power
+    result: float = series * power
+    return result
 
 
-@njit(inline="always", error_model="numpy")
+@njit(error_model="numpy")
 def logistic(margin: float) -> float:
     """Return 1 / (1 + exp(-margin))."""
-    return 1.0 / (1.0 + exponential(-margin))
+    p: float = 1.0 / (1.0 + exponential(-margin))
+    return p

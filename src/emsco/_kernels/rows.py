@@ -1,0 +1,132 @@
+"""Rows of numbers through trained logistic stages, a block at a time. Arrays in, arrays out, no checks."""
+
+from typing import Any
+
+from numba import njit
+import numpy as np
+
+from emsco._kernels.logistic import margins_of, probabilities_of
+
+Array = Any
+
+_LARGEST = np.finfo(np.float64).max
+_BLOCK = 256  # rows walked together: their encoded columns fit the second-level cache
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _encode(x: Array, waiting: Array, mean: float, inverse_scale: float, z: Array) -> int:
+    """Encode the waiting rows of one column as NumberCode does; return a row that holds inf, or -1."""
+    infinite = -1
+    for i in range(waiting.size):
+        value = x[waiting[i]]
+        if abs(value) <= _LARGEST:
+            z[i] = (value - mean) * inverse_scale
+        else:
+            z[i] = 0.0
+            if value == value:
+                infinite = np.int64(waiting[i])
+    return infinite
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def walk(
+    X: Array,
+    positions: Array,
+    start: int,
+    stop: int,
+    n_encoded: int,
+    new_columns: Array,
+    new_starts: Array,
+    means: Array,
+    inverse_scales: Array,
+    places: Array,
+    flags: Array,
+    seen: Array,
+    seen_starts: Array,
+    theta: Array,
+    intercepts: Array,
+    threshold: float,
+    confidence: Array,
+    code: Array,
+    exit_stage: Array,
+) -> tuple[int, int]:
+    """Decide the rows start..stop of X (n_rows, n_columns), reading a cell only when its row has bought it.
+
+    Column c of the training table is ``X[:, positions[c]]``; it is encoded into row ``places[c]`` and, where
+    ``flags[c]``, the next one says missing. Stage s buys the columns ``new_columns[new_starts[s]:new_starts[s + 1]]``;
+    its model sees the encoded columns
+    ``seen[seen_starts[s]:seen_starts[s + 1]]`` with the weights ``theta[s]`` and ``intercepts[s]``.
+
+    Returns the row and column of a cell that holds inf, or -1 and -1.
+    """
+    n_stages, n_logits = intercepts.shape
+    Z = np.empty((n_encoded, _BLOCK))
+    margin_buffer = np.empty(n_logits * _BLOCK)
+    answer_buffer = np.empty(n_logits * _BLOCK)
+    top = np.empty(_BLOCK)
+    best = np.empty(_BLOCK, np.uint8)
+    keep = np.empty(_BLOCK, np.uint64)
+    leaving = np.empty(_BLOCK, np.uint64)
+    block = np.empty(_BLOCK, np.uint64)
+    for first in range(start, stop, _BLOCK):
+        n = min(_BLOCK, stop - first)
+        for i in range(n):
+            block[i] = first + i
+        for s in range(n_stages):
+            waiting = block[:n]
+            for k in range(new_starts[s], new_starts[s + 1]):
+                c = new_columns[k]
+                x = X[:, positions[c]]
+                bad = _encode(x, waiting, means[c], inverse_scales[c], Z[places[c]])
+                if bad >= 0:
+                    return bad, c
+                if flags[c]:
+                    missing = Z[places[c] + 1]
+                    for i in range(n):
+                        value = x[waiting[i]]
+                        missing[i] = 1.0 if value != value else 0.0
+            columns = seen[seen_starts[s] : seen_starts[s + 1]]
+            margins = margin_buffer[: n_logits * n].reshape(n_logits, n)
+            answers = answer_buffer[: n_logits * n].reshape(n_logits, n)
+            margins_of(Z, columns, theta[s], intercepts[s], margins)
+            probabilities_of(margins, answers)
+            if n_logits == 1:
+                second = answers[0]
+                for i in range(n):
+                    p = second[i]
+                    q = 1.0 - p
+                    best[i] = 1 if p > q else 0
+                    top[i] = p if p > q else q
+            else:
+                for i in range(n):
+                    best[i] = 0
+                    top[i] = answers[0, i]
+                    for a in range(1, n_logits):
+                        if answers[a, i] > top[i]:
+                            best[i] = a
+                            top[i] = answers[a, i]
+            bar = threshold if s < n_stages - 1 else -1.0  # nobody waits for a stage that does not exist
+            n_leaving = 0
+            stay = 0
+            for i in range(n):  # both lists are written at every step: no branch to be guessed wrong
+                leaves = 1 if top[i] >= bar else 0
+                leaving[n_leaving] = i
+                keep[stay] = i
+                n_leaving += leaves
+                stay += 1 - leaves
+            for k in range(n_leaving):
+                i = leaving[k]
+                row = waiting[i]
+                confidence[row] = top[i]
+                code[row] = best[i]
+                exit_stage[row] = s
+            if stay == 0:
+                break
+            for i in range(stay):
+                block[i] = block[keep[i]]
+            for k in range(columns.size):
+                z = Z[columns[k]]
+                for i in range(stay):
+                    z[i] = z[keep[i]]
+            n = stay
+    return -1, -1

@@ -1,0 +1,57 @@
+"""Fronts and classifiers as plain text tables."""
+
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+
+from emsco.decisions import Decisions, Stage
+from emsco.front import Front, describe
+
+
+def front_table(front: Front, *, most: int = 12, width: int = 110) -> str:
+    """Return the best points of a front, one line each: stages, coverage, accuracy, mean cost, what is bought when."""
+    lines = ["point  stages  coverage  accuracy  mean cost  what is bought, stage | stage | ..."]
+    for i, point in enumerate(front[:most]):
+        figures = (
+            f"{i:5d}  {point.n_stages:6d}  {percent(point.coverage):>8}  {percent(point.accuracy):>8}  "
+            f"{point.mean_cost:9.5g}  "
+        )
+        design = describe(point.design, front.feature_names)
+        room = width - len(figures)
+        lines.append(figures + (design if len(design) <= room else design[: room - 3] + "..."))
+    if len(front) > most:
+        lines.append(f"... and {len(front) - most} more")
+    return "\n".join(lines)
+
+
+def stage_table(stages: Sequence[Stage], decisions: Decisions, *, noun: str = "inputs", width: int = 110) -> str:
+    """Return what each stage buys, its price, and the share of the decided inputs that leave there with a label."""
+    lines = []
+    for j, stage in enumerate(stages):
+        leaves = np.mean((decisions.stage == j) & decisions.conclusive)
+        text = f"stage {j + 1}: {', '.join(stage.features)} - {stage.price:g} - {percent(leaves)} of {noun} leave here"
+        lines.extend(wrap(text, width, subsequent_indent=" " * 9))
+    lines.append(f"rejected: {percent(1 - decisions.conclusive.mean())} of {noun} get no label")
+    return "\n".join(lines)
+
+
+def result_row(name: str, decisions: Decisions, y: Any) -> str:
+    """Return coverage, accuracy of the labels given, and mean cost, on inputs with known labels."""
+    truth = np.asarray(y)
+    n_given = int(decisions.conclusive.sum())
+    n_right = int((decisions.label.data == truth)[decisions.conclusive].sum())
+    accuracy = n_right / n_given if n_given else np.nan
+    return (
+        f"{name:<42} {percent(n_given / truth.size):>8} {percent(accuracy):>8}  "
+        f"{f'{n_right} of {n_given}':>12}  {decisions.cost.mean():9.5g}"
+    )
+
+
+RESULT_HEADER = f"{'':<42} {'coverage':>8} {'accuracy':>8}  {'right of given':>12} {'mean cost':>9}"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage for people, a dash where it is undefined."""
+    return "-" if np.isnan(share) else f"{100 * share:.0f} %"
