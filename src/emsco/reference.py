@@ -1,0 +1,280 @@
+"""The paper in slow, plain Python, written to be read: the oracle of the tests.
+
+Nothing here is fast and nothing is shared with the fast path but the order in which random numbers are drawn, so that
+both can be compared generation by generation. A design is a list of stage numbers, from 0. Costs are whole numbers.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, comb, exp, floor, lgamma, log, sqrt
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+
+Design = list[int]
+Vector = tuple[int, int, int]  # conclusive samples, correct ones, total cost
+Outcome = tuple[Sequence[float], Sequence[int]]  # confidence and label of every validation sample
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the search needs to know; the names of ``emsco.Evolution``."""
+
+    population_size: int
+    max_generations: int
+    patience: int | None
+    mutation_rate: float
+    recombination_rate: float
+    elite_fraction: float
+    stage_bias: float
+    epsilon: float
+    init_rate: float
+
+
+# ---------------------------------------------------------------- designs (section 3.1)
+
+
+def stage_count(design: Design) -> int:
+    """Return the highest stage in use, plus one."""
+    return max(design) + 1
+
+
+def compress(design: Design) -> Design:
+    """Close gaps: while a stage is missing, move all later ones down by one."""
+    design = list(design)
+    missing = 0
+    while missing < stage_count(design):
+        if missing in design:
+            missing += 1
+        else:
+            design = [s - 1 if s > missing else s for s in design]
+    return design
+
+
+def known_features(design: Design, stage: int) -> tuple[int, ...]:
+    """Return the features bought by the end of a stage."""
+    return tuple(f for f, s in enumerate(design) if s <= stage)
+
+
+# ---------------------------------------------------------------- the cascade (section 2)
+
+
+def train_logistic(X: Any, y: Any, X_val: Any) -> Callable[[tuple[int, ...]], Outcome]:
+    """Return a function that trains scikit-learn's logistic regression on a feature set and scores X_val."""
+    remembered: dict[tuple[int, ...], Outcome] = {}
+
+    def outcome(features: tuple[int, ...]) -> Outcome:
+        if features not in remembered:
+            columns = list(features)
+            model = LogisticRegression(C=1.0, solver="newton-cholesky", tol=1e-12, max_iter=1000)
+            probabilities = model.fit(X[:, columns], y).predict_proba(X_val[:, columns])
+            remembered[features] = (probabilities.max(axis=1).tolist(), probabilities.argmax(axis=1).tolist())
+        return remembered[features]
+
+    return outcome
+
+
+def walk(
+    design: Design,
+    outcome: Callable[[tuple[int, ...]], Outcome],
+    truth: Sequence[int],
+    costs: Sequence[int],
+    threshold: float,
+) -> Vector:
+    """Send every sample through the stages of a design and count."""
+    conclusive = correct = paid = 0
+    for sample, label in enumerate(truth):
+        for stage in range(stage_count(design)):
+            paid += sum(cost for cost, s in zip(costs, design, strict=True) if s == stage)
+            confidences, labels = outcome(known_features(design, stage))
+            if confidences[sample] >= threshold:
+                conclusive += 1
+                correct += int(labels[sample] == label)
+                break
+    return conclusive, correct, paid
+
+
+# ---------------------------------------------------------------- objectives, rank, fitness (sections 2.3 and 3.3)
+
+
+def objectives(vector: Vector, n_samples: int) -> tuple[Fraction, Fraction, Fraction]:
+    """Return coverage, accuracy (0 where nothing is conclusive) and mean cost, exactly."""
+    conclusive, correct, paid = vector
+    accuracy = Fraction(correct, conclusive) if conclusive else Fraction(0)
+    return Fraction(conclusive, n_samples), accuracy, Fraction(paid, n_samples)
+
+
+def dominates(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> bool:
+    """Return whether a is at least as good as b everywhere and better somewhere; cost is to be small."""
+    no_worse = a[0] >= b[0] and a[1] >= b[1] and a[2] <= b[2]
+    return no_worse and a != b
+
+
+def ranks(points: Sequence[tuple[Any, Any, Any]]) -> list[int]:
+    """Peel non-dominated levels off; the first has the highest rank, the last has 0."""
+    level = [-1] * len(points)
+    left = set(range(len(points)))
+    t = 0
+    while left:
+        peeled = {i for i in left if not any(dominates(points[j], points[i]) for j in left)}
+        for i in peeled:
+            level[i] = t
+        left -= peeled
+        t += 1
+    return [max(level) - t for t in level]
+
+
+def inverse_costs(costs: Sequence[Fraction]) -> list[float]:
+    """Return g3 of a generation; shifted by the least positive cost if something is free."""
+    paid = [float(cost) for cost in costs]
+    positive = [cost for cost in paid if cost > 0]
+    if not positive:
+        return [1.0] * len(paid)
+    shift = 0.0 if min(paid) > 0 else min(positive)
+    return [(min(paid) + shift) / (cost + shift) for cost in paid]
+
+
+def norms(points: Sequence[tuple[Fraction, Fraction, Fraction]]) -> list[float]:
+    """Return the l2 norm of (g1, g2, g3) of every design of a generation."""
+    g3 = inverse_costs([point[2] for point in points])
+    return [sqrt(float(p[0]) ** 2 + float(p[1]) ** 2 + g**2) for p, g in zip(points, g3, strict=True)]
+
+
+def log_fitness(rank: Sequence[int], norm: Sequence[float], epsilon: float) -> list[float]:
+    """Return log(gamma^rank * norm)."""
+    gamma = max(norm) / min(norm) + epsilon
+    return [r * log(gamma) + log(n) for r, n in zip(rank, norm, strict=True)]
+
+
+# ---------------------------------------------------------------- operators (section 3.2)
+
+
+def beta_binomial(n: int, beta: float) -> list[float]:
+    """Return the probabilities of BetaBinomial(n, 1, beta)."""
+
+    def log_beta(a: float, b: float) -> float:
+        return lgamma(a) + lgamma(b) - lgamma(a + b)
+
+    return [comb(n, j) * exp(log_beta(j + 1, n - j + beta) - log_beta(1, beta)) for j in range(n + 1)]
+
+
+def mutate(
+    design: Design, chosen: Sequence[bool], draws: Sequence[float], stage_bias: float, max_stages: int
+) -> Design:
+    """Redraw the stages of the chosen features that are not alone in theirs (Algorithm 1)."""
+    design = list(design)
+    for feature in range(len(design)):
+        if chosen[feature] and design.count(design[feature]) > 1:
+            highest = min(stage_count(design), max_stages - 1)
+            design[feature] = spin(beta_binomial(highest, stage_bias), draws[feature])
+    return design
+
+
+def rescale(stage: int, n_from: int, n_to: int) -> int:
+    """Map a stage of a design of n_from stages to one of n_to, rounding half up."""
+    return max(floor(Fraction(stage + 1, n_from) * n_to + Fraction(1, 2)) - 1, 0)
+
+
+def recombine(a: Design, b: Design, choice: int, from_first: Sequence[bool]) -> Design:
+    """Mix two parents (Algorithm 2)."""
+    n_child = (stage_count(a), stage_count(b), (stage_count(a) + stage_count(b)) // 2)[choice]
+    return [
+        rescale(a[f], stage_count(a), n_child) if first else rescale(b[f], stage_count(b), n_child)
+        for f, first in enumerate(from_first)
+    ]
+
+
+def spin(shares: Sequence[float], draw: float) -> int:
+    """Return where a roulette wheel stops."""
+    total = sum(shares)
+    below = 0.0
+    for i, share in enumerate(shares):
+        below += share
+        if draw * total < below:
+            return i
+    return len(shares) - 1
+
+
+# ---------------------------------------------------------------- the search (Algorithm 3)
+
+
+@dataclass
+class Generation:
+    """A generation with all that is computed of it."""
+
+    population: list[Design]
+    vectors: list[Vector]
+    log_fitness: list[float]
+    unique: list[int]  # one design per objective vector, fittest and simplest first
+    n_nondominated: int
+
+
+def score(population: list[Design], evaluate: Callable[[Design], Vector], n_samples: int, epsilon: float) -> Generation:
+    """Evaluate and rank a population."""
+    vectors = [evaluate(design) for design in population]
+    points = [objectives(vector, n_samples) for vector in vectors]
+    rank = ranks(points)
+    norm = norms(points)
+    order = sorted(
+        range(len(population)), key=lambda i: (-rank[i], -norm[i], stage_count(population[i]), population[i])
+    )
+    unique: list[int] = []
+    seen: set[Vector] = set()
+    for i in order:
+        if vectors[i] not in seen:
+            seen.add(vectors[i])
+            unique.append(i)
+    n_nondominated = sum(rank[i] == max(rank) for i in unique)
+    return Generation(population, vectors, log_fitness(rank, norm, epsilon), unique, n_nondominated)
+
+
+def evolve(
+    evaluate: Callable[[Design], Vector],
+    settings: Settings,
+    n_features: int,
+    max_stages: int,
+    n_samples: int,
+    rng: np.random.Generator,
+) -> list[Generation]:
+    """Run the search and return every generation; the front is the last one's non-dominated unique designs."""
+    max_stages = min(max_stages, n_features)
+    shape = (settings.population_size, n_features)
+    chosen, draws = rng.random(shape) <= settings.init_rate, rng.random(shape)
+    population = [
+        mutate([0] * n_features, list(c), list(d), settings.stage_bias, max_stages)
+        for c, d in zip(chosen, draws, strict=True)
+    ]
+    history = [score(population, evaluate, n_samples, settings.epsilon)]
+    unchanged = 0
+    while len(history) <= settings.max_generations and (settings.patience is None or unchanged < settings.patience):
+        last = history[-1]
+        history.append(score(_children(last, settings, max_stages, rng), evaluate, n_samples, settings.epsilon))
+        same = history[-1].population[history[-1].unique[0]] == last.population[last.unique[0]]
+        unchanged = unchanged + 1 if same else 0
+    return history
+
+
+def _children(last: Generation, settings: Settings, max_stages: int, rng: np.random.Generator) -> list[Design]:
+    n_elite = max(ceil(settings.elite_fraction * len(last.unique)), last.n_nondominated)
+    elite = [last.population[i] for i in last.unique[:n_elite]]
+    size = max(settings.population_size, ceil(Fraction(5 * n_elite, 4)))
+    m, n = size - n_elite, len(elite[0])
+    top = max(last.log_fitness)
+    shares = [exp(value - top) for value in last.log_fitness]
+    spins = rng.random((m, 2))
+    recombined = rng.random((m, 1)) <= settings.recombination_rate
+    choice = rng.integers(3, size=(m, 1))
+    from_first = rng.random((m, n)) < 0.5
+    copies_first = rng.random((m, 1)) < 0.5
+    chosen, draws = rng.random((m, n)) <= settings.mutation_rate, rng.random((m, n))
+    children = []
+    for i in range(m):
+        a, b = (last.population[spin(shares, draw)] for draw in spins[i])
+        child = a if copies_first[i, 0] else b
+        if recombined[i, 0]:
+            child = recombine(a, b, int(choice[i, 0]), list(from_first[i]))
+        child = mutate(child, list(chosen[i]), list(draws[i]), settings.stage_bias, max_stages)
+        children.append(compress(child))
+    return elite + children

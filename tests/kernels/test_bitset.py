@@ -1,0 +1,40 @@
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+import numpy as np
+from numpy.testing import assert_array_equal
+
+from emsco._kernels import bitset
+
+
+@given(hnp.arrays(np.bool_, hnp.array_shapes(min_dims=2, max_dims=2, max_side=200)))
+def test_packed_bits_are_the_samples_in_order_and_zero_beyond(bits):
+    words = bitset.pack(bits)
+    assert words.shape == (len(bits), -(-bits.shape[1] // 64))
+    unpacked = np.unpackbits(words.view(np.uint8), axis=1, bitorder="little").astype(bool)
+    assert_array_equal(unpacked[:, : bits.shape[1]], bits)
+    assert not unpacked[:, bits.shape[1] :].any()
+
+
+@given(st.integers(1, 150), st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_walk_counts_like_a_loop_over_samples(n_samples, n_stages, seed):
+    rng = np.random.default_rng(seed)
+    confident = rng.random((n_stages, n_samples)) < 0.4
+    right = confident & (rng.random((n_stages, n_samples)) < 0.7)
+    slots = rng.permutation(n_stages)[None]
+    reached, n_conclusive, n_correct = np.zeros((1, n_stages), np.int64), np.empty(1, np.int64), np.empty(1, np.int64)
+    everyone = bitset.pack(np.ones((1, n_samples), bool))[0]
+    bitset.walk(
+        slots, np.array([n_stages]), everyone, bitset.pack(confident), bitset.pack(right), reached, n_conclusive,
+        n_correct,
+    )  # fmt: skip
+    expected_reached, expected_conclusive, expected_correct = [0] * n_stages, 0, 0
+    for i in range(n_samples):
+        for j, slot in enumerate(slots[0]):
+            expected_reached[j] += 1
+            if confident[slot, i]:
+                expected_conclusive += 1
+                expected_correct += right[slot, i]
+                break
+    assert_array_equal(reached[0], expected_reached)
+    assert (n_conclusive[0], n_correct[0]) == (expected_conclusive, expected_correct)

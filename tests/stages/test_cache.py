@@ -1,0 +1,102 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+from numpy.testing import assert_array_equal
+import pytest
+
+from emsco._kernels import bitset
+from emsco.exceptions import InvalidParameterError
+from emsco.stages.cache import StageCache
+from emsco.stages.logistic import LogisticTrainer
+from tests.strategies import problem
+
+SETS = ((np.arange(1, 64)[:, None] >> np.arange(6)) & 1).astype(np.bool_)
+PLENTY = 2**24
+
+
+class CountingTrainer:
+    def __init__(self, trainer):
+        self._trainer = trainer
+        self.memory_dtype = trainer.memory_dtype
+        self.trained = []
+
+    def train(self, feature_sets):
+        self.trained.extend(map(tuple, feature_sets.tolist()))
+        return self._trainer.train(feature_sets)
+
+    def outcomes(self, feature_sets, memory):
+        return self._trainer.outcomes(feature_sets, memory)
+
+
+def make_cache(threshold=0.7, max_bytes=PLENTY, seed=0):
+    p = problem(seed, n_features=6)
+    trainer = CountingTrainer(LogisticTrainer(p))
+    return p, trainer, StageCache(trainer, p.y_validation, n_units=6, threshold=threshold, max_bytes=max_bytes)
+
+
+def expected_bits(p, sets, threshold):
+    trainer = LogisticTrainer(p)
+    outcomes = trainer.outcomes(sets, trainer.train(sets))
+    confident = outcomes.confidence >= threshold
+    return bitset.pack(confident), bitset.pack(confident & (outcomes.label == p.y_validation))
+
+
+def test_no_set_is_trained_twice_and_repeats_share_a_slot():
+    p, trainer, cache = make_cache()
+    first = cache.slots(SETS[[0, 1, 0, 2]])
+    second = cache.slots(SETS[[2, 3, 1]])
+    assert first[0] == first[2]
+    assert second[0] == first[3]
+    assert len(trainer.trained) == len(set(trainer.trained)) == cache.n_trained == 4
+    confident, right = expected_bits(p, SETS[[2, 3, 1]], 0.7)
+    assert_array_equal(cache.confident[second], confident)
+    assert_array_equal(cache.right[second], right)
+
+
+def test_fifty_thresholds_train_nothing_again():
+    p, trainer, cache = make_cache()
+    slots = cache.slots(SETS)
+    for threshold in np.linspace(0.5, 1, 50):
+        cache.set_threshold(threshold)
+        assert_array_equal(cache.slots(SETS), slots)
+        confident, right = expected_bits(p, SETS, threshold)
+        assert_array_equal(cache.confident[slots], confident)
+        assert_array_equal(cache.right[slots], right)
+    assert len(trainer.trained) == len(SETS)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(st.integers(0, 62), min_size=1, max_size=5), min_size=1, max_size=20), st.integers(5, 12))
+def test_a_full_cache_forgets_but_never_lies(batches, room):
+    p, _, cache = make_cache()
+    _, trainer, cache = make_cache(max_bytes=room * cache._slot_bytes)
+    assert cache.capacity == room
+    for batch in batches:
+        slots = cache.slots(SETS[batch])
+        confident, right = expected_bits(p, SETS[batch], 0.7)
+        assert_array_equal(cache.confident[slots], confident)
+        assert_array_equal(cache.right[slots], right)
+        assert len(cache._slot_of) <= room
+        assert len(set(cache._slot_of.values())) == len(cache._slot_of)
+    assert trainer.trained
+
+
+def test_an_interrupt_while_training_leaves_the_cache_usable():
+    p, trainer, cache = make_cache()
+    cache.slots(SETS[:3])
+    train = trainer.train
+    trainer.train = lambda sets: (_ for _ in ()).throw(KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        cache.slots(SETS[:10])
+    trainer.train = train
+    slots = cache.slots(SETS)
+    confident, right = expected_bits(p, SETS, 0.7)
+    assert len(set(slots.tolist())) == len(SETS)
+    assert_array_equal(cache.confident[slots], confident)
+    assert_array_equal(cache.right[slots], right)
+
+
+def test_too_small_a_cache_says_how_large_it_must_be():
+    _, _, cache = make_cache(max_bytes=100)
+    with pytest.raises(InvalidParameterError, match=r"at least 1,9\d\d|at least \d"):
+        cache.require(3)

@@ -1,0 +1,59 @@
+"""What the property tests draw: designs, populations, objectives, problems."""
+
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+import numpy as np
+
+from emsco.partition import compress
+from emsco.prices import resolve
+from emsco.problem import Problem
+
+
+def seeds():
+    return st.integers(0, 2**32 - 1)
+
+
+@st.composite
+def populations(draw, max_stages=5, min_features=1, max_features=9, max_rows=12):
+    """Valid populations: integer rows without gaps."""
+    shape = (draw(st.integers(1, max_rows)), draw(st.integers(min_features, max_features)))
+    rows = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, max_stages - 1)))
+    return compress(rows)
+
+
+@st.composite
+def vectors(draw, max_rows=25):
+    """Tallies as (n_conclusive, n_correct, total_cost) with many ties, and their number of samples."""
+    n_samples = draw(st.integers(1, 8))
+    n_rows = draw(st.integers(1, max_rows))
+    rows = []
+    for _ in range(n_rows):
+        conclusive = draw(st.integers(0, n_samples))
+        rows.append((conclusive, draw(st.integers(0, conclusive)), draw(st.integers(0, 6))))
+    return np.array(rows, dtype=np.int64), n_samples
+
+
+def problem(seed, *, n_features=4, n_train=40, n_validation=30, n_classes=2, costs=None):
+    """A noisy linear problem, one encoded column per unit, standardised like the encoder does."""
+    rng = np.random.default_rng(seed)
+    n = n_train + n_validation
+    X = rng.normal(size=(n, n_features))
+    X[:, 0] = np.round(X[:, 0])  # repeated values make equal confidences
+    scores = X @ rng.normal(size=(n_features, n_classes)) + rng.normal(size=(n, n_classes))
+    y = scores.argmax(axis=1)
+    for part in (slice(0, n_train), slice(n_train, n)):
+        y[part][:n_classes] = np.arange(n_classes)  # every class in both parts
+    train = X[:n_train]
+    X = (X - train.mean(axis=0)) / train.std(axis=0)
+    if costs is None:
+        costs = rng.integers(1, 6, size=n_features)
+    prices = resolve(costs, [f"x{i}" for i in range(n_features)])
+    return Problem(
+        train=np.ascontiguousarray(X[:n_train].T),
+        y_train=y[:n_train].copy(),
+        validation=np.ascontiguousarray(X[n_train:].T),
+        y_validation=y[n_train:].copy(),
+        n_classes=n_classes,
+        unit_columns=np.eye(n_features, dtype=np.bool_),
+        prices=prices,
+    )

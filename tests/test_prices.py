@@ -1,0 +1,79 @@
+from hypothesis import given
+from hypothesis import strategies as st
+import numpy as np
+from numpy.testing import assert_array_equal
+import pytest
+
+from emsco.exceptions import InvalidPricesError
+from emsco.partition import acquired_sets
+from emsco.prices import Prices, resolve
+
+NAMES = ["age", "sodium", "creatinine", "sex"]
+
+
+def test_none_costs_one_each():
+    assert resolve(None, NAMES).total == 4
+
+
+def test_an_array_is_in_column_order_and_a_mapping_by_name():
+    by_order = resolve([1, 2, 3, 4], NAMES)
+    by_name = resolve({"sex": 4, "creatinine": 3, "sodium": 2, "age": 1}, NAMES)
+    assert_array_equal(by_order.ticks, by_name.ticks)
+    assert by_order.unit_names == by_name.unit_names == tuple(NAMES)
+
+
+def test_a_panel_is_one_unit_in_the_place_of_its_first_column():
+    prices = Prices(units={"panel": ["creatinine", "sodium"]}, price={"panel": 40, "age": 1, "sex": 0})
+    resolved = resolve(prices, NAMES)
+    assert resolved.unit_names == ("age", "panel", "sex")
+    assert resolved.unit_columns == ((0,), (1, 2), (3,))
+    assert_array_equal(resolved.ticks, [1, 40, 0])
+
+
+def test_decimal_prices_are_exact():
+    resolved = resolve([0.1, 0.2, 7.27, 102.9], NAMES)
+    assert resolved.scale == 100
+    assert_array_equal(resolved.ticks, [10, 20, 727, 10290])
+
+
+@given(st.lists(st.floats(1e-3, 1e6), min_size=4, max_size=4))
+def test_any_price_is_within_the_stated_tolerance(values):
+    resolved = resolve(values, NAMES)
+    assert np.abs(resolved.ticks / resolved.scale - values).max() <= sum(values) / 2**33
+    assert resolved.ticks.sum() <= 2**33 + 4
+
+
+@given(st.lists(st.integers(0, 1000), min_size=4, max_size=4), st.lists(st.integers(0, 3), min_size=4, max_size=4))
+def test_stage_prices_add_up_to_the_prices_of_what_is_new(values, stages):
+    from emsco.partition import compress
+
+    design = compress(np.array([stages]))
+    resolved = resolve(values, NAMES)
+    paid = resolved.stage_ticks(acquired_sets(design)[0])[0] / resolved.scale
+    for j, price in enumerate(paid):
+        assert price == sum(v for v, s in zip(values, design[0], strict=True) if s == j)
+
+
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        ([1, 2, 3], "4 columns"),
+        ([[1, 2, 3, 4]], "4 columns"),
+        ([1, 2, 3, -4], "'sex' is -4"),
+        ([1, 2, np.nan, 4], "'creatinine' is nan"),
+        ([1, 2, np.inf, 4], "at least 0"),
+        ("free", "numbers"),
+        ({"age": 1, "sodium": 1, "sex": 1}, r"no price for \['creatinine'\]"),
+        ({"age": 1, "sodium": 1, "sex": 1, "creatinine": 1, "x": 1}, r"price for \['x'\]"),
+        ({"age": 1, "sodium": 1, "sex": 1, "creatinine": None}, "'creatinine' is None"),
+        (Prices(units={"p": ["sodium", "potassium"]}, price={}), "'potassium'"),
+        (Prices(units={"p": ["sodium"], "q": ["sodium"]}, price={}), "can be in one"),
+        (Prices(units={"p": []}, price={}), "must list"),
+        (Prices(units={"p": "sodium"}, price={}), "must list"),
+        (Prices(units={"age": ["sodium"]}, price={}), "rename the unit"),
+        (Prices(units={"p": ["sodium"]}, price={"p": 1, "age": 1, "sex": 1}), r"no price for \['creatinine'\]"),
+    ],
+)
+def test_bad_prices_are_explained(costs, message):
+    with pytest.raises(InvalidPricesError, match=message):
+        resolve(costs, NAMES)
