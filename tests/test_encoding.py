@@ -103,6 +103,20 @@ def test_categories_have_a_column_each_and_missing_is_one():
     assert_array_equal(Z, [[0, 1, 0, 0, 0], [1, 0, 0, 1, 0], [0, 0, 0, 0, 1], [0, 0, 1, 0, 0]])
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"ward": pd.Series([1, 2, 3, 1]).astype("category")}),
+        pl.DataFrame({"ward": pl.Series(["1", "2", "3", "1"]).cast(pl.Categorical)}),
+    ],
+    ids=["pandas", "polars"],
+)
+def test_declared_categories_stay_categories_even_if_they_look_like_numbers(frame):
+    encoder, Z = encode(frame)
+    assert encoder.encoded_names == ("ward=1", "ward=2", "ward=3")
+    assert_array_equal(Z, [[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
+
+
 def test_two_categories_need_one_column():
     encoder, Z = encode(pd.DataFrame({"t": ["b", "a", "b"]}))
     assert encoder.encoded_names == ("t=b",)

@@ -86,7 +86,10 @@ class Encoder:
     """
 
     def __init__(self, table: Table, rows: Rows) -> None:
-        self.codes = [_learn(table.column(c)[rows], name, rows) for c, name in enumerate(table.names)]
+        self.codes = [
+            _learn(table.column(c)[rows], name, rows, categorical=table.is_categorical(c))
+            for c, name in enumerate(table.names)
+        ]
         self.starts = np.cumsum([0, *(len(code.names) for code in self.codes)])
 
     @property
@@ -116,14 +119,21 @@ class Encoder:
         return out
 
 
-def _learn(values: NDArray[Any], name: str, rows: Rows) -> ColumnCode:
+def _learn(values: NDArray[Any], name: str, rows: Rows, *, categorical: bool) -> ColumnCode:
     if values.dtype.kind in "fiub":
         return _learn_number(values, name, rows)
     cells = values.tolist()
-    numbers = sum(to_number(cell) is not None for cell in cells)
+    if not categorical:
+        numbers = sum(to_number(cell) is not None for cell in cells)
+        if numbers == len(cells):
+            return _learn_number(values, name, rows)
+        _warn_if_suspicious(cells, numbers, name)
+    return _learn_categories(cells, name)
+
+
+def _warn_if_suspicious(cells: list[Any], numbers: int, name: str) -> None:
+    """Warn of a column of numbers that a few words turned into categories."""
     missing = sum(is_missing(cell) for cell in cells)
-    if numbers == len(cells):
-        return _learn_number(values, name, rows)
     if numbers - missing > _SUSPICIOUS * (len(cells) - missing):
         odd = sorted({repr(cell) for cell in cells if to_number(cell) is None})[:3]
         warnings.warn(
@@ -132,6 +142,9 @@ def _learn(values: NDArray[Any], name: str, rows: Rows) -> ColumnCode:
             SuspiciousColumnWarning,
             stacklevel=2,
         )
+
+
+def _learn_categories(cells: list[Any], name: str) -> CategoryCode:
     counts = Counter(_category(cell) for cell in cells)
     frequent = sorted(counts, key=lambda c: (-counts[c], c is None, str(c)))
     kept = frequent if len(frequent) <= _MAX_CATEGORIES else frequent[: _MAX_CATEGORIES - 1]

@@ -13,6 +13,7 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
     └── MissingDependencyError (ImportError) an optional package that is not installed
 
     EmscoWarning (UserWarning)
+    ├── RareClassWarning                     a class of a single row, which trains and is not validated
     ├── SearchInterruptedWarning             Ctrl-C: the front is the best found so far
     └── SuspiciousColumnWarning              a column of numbers that some text turned into categories
 """
@@ -56,6 +57,10 @@ class MissingDependencyError(EmscoError, ImportError):
 
 class EmscoWarning(UserWarning):
     """Base of all warnings of this package."""
+
+
+class RareClassWarning(EmscoWarning):
+    """A class has a single row, so no row of it is left to validate."""
 
 
 class SearchInterruptedWarning(EmscoWarning):

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from emsco.encoding import Encoder
-from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidTargetError
+from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidTargetError, RareClassWarning
 from emsco.prices import PriceList
 from emsco.table import Table, is_missing
 
@@ -85,7 +85,9 @@ def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
             "contains NaN; drop these rows: a row without a label teaches nothing."
         )
     try:
-        check_classification_targets(labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # many classes may be few rows; what matters is checked below
+            check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
     except (ValueError, TypeError) as error:
         raise InvalidTargetError(f"y cannot be used as class labels: {error}") from error
@@ -124,6 +126,8 @@ def split_rows(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return training and validation rows, each class in proportion and present in both.
 
+    A class of a single row can only be trained; that is warned of.
+
     Parameters
     ----------
     codes : ndarray of shape (n_rows,)
@@ -140,11 +144,16 @@ def split_rows(
             "Or pass X_val and y_val to fit."
         )
     counts = np.bincount(codes, minlength=classes.size)
-    if counts.min() < 2:
-        rare = classes[counts < 2].tolist()
+    if counts.max() < 2:
         raise InvalidTargetError(
-            f"the classes {rare} have a single row, which cannot be both in the training and in the validation part; "
-            "add rows of these classes, or drop them."
+            f"each of the {classes.size} classes has a single row, so none is left to validate; add rows."
+        )
+    if counts.min() < 2:
+        warnings.warn(
+            f"the classes {classes[counts < 2].tolist()} have a single row: it trains, so the designs are not judged "
+            "on these classes. Add rows of them, or drop them.",
+            RareClassWarning,
+            stacklevel=3,
         )
     validates = np.zeros(codes.size, dtype=np.bool_)
     for code, count in enumerate(counts):
@@ -168,6 +177,8 @@ def _plain(y: Any) -> NDArray[Any]:
         y = y.astype(object).to_numpy() if y.ndim == 1 and not isinstance(y.dtype, np.dtype) else y.to_numpy()
     elif module == "polars":
         y = np.array(y.to_list(), dtype=object) if hasattr(y, "to_list") else y.to_numpy()
+    if isinstance(y, list | tuple) and any(isinstance(label, str) for label in y):
+        y = np.array(y, dtype=object)  # NumPy would turn the numbers of a mixed list into text
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
@@ -182,6 +193,8 @@ def _plain(y: Any) -> NDArray[Any]:
 def _unboxed(labels: NDArray[Any]) -> NDArray[Any]:
     """Return object labels of one kind in their own type, so that classes look like what the user has."""
     kinds = {type(label) for label in labels.tolist()}
+    if kinds == {str}:
+        return labels.astype(np.str_)
     if kinds and (kinds <= {int} or kinds <= {bool} or kinds <= {int, float}):
         return np.array(labels.tolist())
     return labels

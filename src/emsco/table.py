@@ -55,6 +55,14 @@ class Table:
         values: NDArray[Any] = self._data[:, position]
         return values
 
+    def is_categorical(self, position: int) -> bool:
+        """Return whether the table itself declares a column to be categories, whatever they look like."""
+        if self._frame == "pandas":
+            return type(self._data.dtypes.iloc[position]).__name__ == "CategoricalDtype"
+        if self._frame == "polars":
+            return type(self._data.dtypes[position]).__name__ in ("Categorical", "Enum")
+        return False
+
     def numbers(self) -> NDArray[np.float64] | None:
         """Return the whole table as float64 if every column holds plain numbers, else None. Nothing is checked."""
         if self._frame == "polars":
@@ -63,6 +71,27 @@ class Table:
         if not all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes):
             return None
         return np.asarray(self._data, dtype=np.float64)
+
+
+class StackedTable(Table):
+    """Two tables of the same columns, one below the other."""
+
+    def __init__(self, above: Table, below: Table) -> None:
+        self._parts = (above, below)
+        self.names = above.names
+        self.named = above.named
+        self.n_rows = above.n_rows + below.n_rows
+
+    def column(self, position: int) -> NDArray[Any]:
+        """Return a column as ``Table.column`` does."""
+        return np.concatenate([part.column(position) for part in self._parts])
+
+    def is_categorical(self, position: int) -> bool:
+        """Return whether the upper table declares a column to be categories."""
+        return self._parts[0].is_categorical(position)
+
+    def numbers(self) -> None:
+        """Return None: nothing needs it."""
 
 
 def check_size(table: Table) -> None:

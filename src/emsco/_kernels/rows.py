@@ -14,9 +14,9 @@ _BLOCK = 256  # rows walked together: their encoded columns fit the second-level
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _encode(x: Array, waiting: Array, mean: float, inverse_scale: float, z: Array) -> int:
+def _encode(x: Array, waiting: Array, mean: float, inverse_scale: float, z: Array) -> Any:
     """Encode the waiting rows of one column as NumberCode does; return a row that holds inf, or -1."""
-    infinite = -1
+    infinite = np.int64(-1)
     for i in range(waiting.size):
         value = x[waiting[i]]
         if abs(value) <= _LARGEST:

@@ -1,0 +1,47 @@
+"""Decisions on many rows, against scikit-learn's probabilities from all columns of the same table."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
+
+from benchmarks.common import Bar, interleaved
+from emsco import EMSCOClassifier, MultiStageClassifier
+from emsco.table import Table
+
+N_ROWS, N_FEATURES = 100_000, 15
+
+
+class Decide:
+    def setup(self):
+        X, y = make_classification(N_ROWS + 3000, N_FEATURES, n_informative=8, flip_y=0.1, random_state=0)
+        prices = np.random.default_rng(0).choice([10, 100, 1000], N_FEATURES)
+        self.clf = EMSCOClassifier(prices, max_stages=5, random_state=0).fit(X[:3000], y[:3000])
+        self.everything = MultiStageClassifier(costs=prices).fit(X[:3000], y[:3000])
+        self.scikit_learn = LogisticRegression().fit(X[:3000], y[:3000])
+        self.X = np.ascontiguousarray(X[3000:])
+        self.clf.decide(self.X)
+
+    def time_decide(self):
+        self.clf.decide(self.X)
+
+    def time_scikit_learn(self):
+        self.scikit_learn.predict_proba(self.X)
+
+
+def bars() -> Iterator[Bar]:
+    bench = Decide()
+    bench.setup()
+    clf, X = bench.clf, bench.X
+    for point in (0, len(clf.front_) // 2, len(clf.front_) - 1):
+        fast = clf.use(point).decide(X)
+        probabilities, stage = clf._cascade.probabilities(Table(X), range(N_FEATURES), clf.threshold)
+        assert np.array_equal(fast.confidence, probabilities.max(axis=1))
+        assert np.array_equal(fast.stage, stage)
+        ours, theirs = interleaved(bench.time_decide, bench.time_scikit_learn, 31)
+        yield Bar(
+            f"decide 100,000 rows, {len(clf.stages_)} stages, {100 * np.mean(stage == 0):.0f} % leave at the first",
+            theirs / ours, "x", 1,
+            f"{1000 * ours:.1f} ms against {1000 * theirs:.1f} ms for predict_proba on all columns",
+        )  # fmt: skip

@@ -1,0 +1,70 @@
+import builtins
+
+import numpy as np
+from numpy.testing import assert_array_equal
+import pytest
+
+from emsco.cascade import Tally
+from emsco.exceptions import MissingDependencyError
+from emsco.front import FrontPoint, describe, make_front
+
+
+def front():
+    designs = np.array([[0, 0, 0], [1, 0, 2], [1, 0, 1]])
+    tally = Tally(10, np.zeros((3, 3), np.int64), np.array([0, 9, 6]), np.array([0, 6, 6]), np.array([10, 80, 90]), 2.0)
+    return make_front(designs, tally, np.array([1, 7, 2]), ("age", "sex", "blood"))
+
+
+def test_points_are_fittest_first():
+    f = front()
+    assert len(f) == 3
+    assert_array_equal(f.designs, [[1, 0, 1], [1, 0, 2], [0, 0, 0]])
+    assert_array_equal(f.coverage, [0.6, 0.9, 0])
+    assert_array_equal(f.accuracy, [1, 6 / 9, np.nan])
+    assert_array_equal(f.mean_cost, [4.5, 4, 0.5])
+    assert_array_equal(f.n_ties, [2, 7, 1])
+    assert_array_equal(f.n_stages, [2, 3, 1])
+
+
+def test_an_accuracy_of_nothing_is_undefined_to_people():
+    assert np.isnan(front()[2].accuracy)
+
+
+def test_a_point_and_a_slice():
+    f = front()
+    point = f[0]
+    assert isinstance(point, FrontPoint)
+    assert (point.coverage, point.mean_cost, point.n_stages) == (0.6, 4.5, 2)
+    assert [p.n_ties for p in f] == [2, 7, 1]
+    assert [p.n_ties for p in f[1:]] == [7, 1]
+    with pytest.raises(IndexError):
+        f[3]
+
+
+def test_it_cannot_be_changed_by_accident():
+    with pytest.raises(ValueError, match="read-only"):
+        front().designs[0, 0] = 5
+
+
+def test_the_frame_says_what_is_bought_when():
+    frame = front().to_frame()
+    assert list(frame) == ["stages", "coverage", "accuracy", "mean_cost", "fitness", "ties", "design"]
+    assert frame["design"].tolist() == ["sex | age, blood", "sex | age | blood", "age, sex, blood"]
+    assert describe(np.array([0, 1]), ("a", "b")) == "a | b"
+
+
+def test_without_pandas_the_error_says_how_to_get_it(monkeypatch):
+    original = builtins.__import__
+
+    def no_pandas(name, *args, **kwargs):
+        if name == "pandas":
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", no_pandas)
+    with pytest.raises(MissingDependencyError, match="pip install"):
+        front().to_frame()
+
+
+def test_repr_gives_the_ranges():
+    assert repr(front()) == "<Front of 3 designs: coverage 0 to 0.9, accuracy 0.6667 to 1, mean cost 0.5 to 4.5>"

@@ -1,0 +1,158 @@
+"""Whatever is wrong with the input, the answer is an EmscoError that says what came and what to do."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.sparse import csr_matrix
+
+from emsco import EMSCOClassifier, EmscoError, Evolution, MultiStageClassifier
+from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidPricesError, InvalidTargetError
+
+QUICK = Evolution(population_size=8, max_generations=1)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+Y = (X[:, 0] > 0).astype(int)
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+
+
+def fit(X=X, y=Y, X_val=None, y_val=None, **kwargs):
+    kwargs = {"search": QUICK, "random_state": 0} | kwargs
+    return EMSCOClassifier(**kwargs).fit(X, y, X_val=X_val, y_val=y_val)
+
+
+def with_cell(value, dtype=float):
+    bad = X.astype(dtype)
+    bad[3, 1] = value
+    return bad
+
+
+TABLES = [
+    (np.empty((0, 3)), "0 sample"),
+    (np.empty((40, 0)), "0 feature"),
+    (pd.DataFrame(), "0 feature"),
+    (pd.DataFrame({"a": []}), "0 sample"),
+    (pl.DataFrame(), "0 feature"),
+    (X[:, 0], "2-dimensional"),
+    (X[None], "2-dimensional"),
+    (3.0, "2-dimensional"),
+    ([[1, 2], [3]], "cannot be read|2-dimensional"),
+    (with_cell(np.inf), "'x1' holds inf in row"),
+    (with_cell(-np.inf), "'x1' holds inf in row"),
+    (FRAME.assign(b=np.where(np.arange(40) == 5, np.inf, 1.0)), "'b' holds inf in row"),
+    (csr_matrix(X), "sparse"),
+    (X.astype(complex), "Complex"),
+    (FRAME.set_axis(["a", "b", "a"], axis=1), r"\['a'\] occur more than once"),
+    (FRAME.assign(when=pd.Timestamp("2020-01-01")), "'when' holds dates"),
+    (X.astype("datetime64[s]"), "datetime64"),
+]
+
+
+@pytest.mark.parametrize(("table", "message"), TABLES)
+def test_bad_tables(table, message):
+    with pytest.raises(InvalidInputError, match=message):
+        fit(table)
+    with pytest.raises(InvalidInputError, match=message):
+        MultiStageClassifier().fit(table, Y)
+
+
+TARGETS = [
+    (None, "requires y"),
+    (np.where(Y == 1, np.nan, 0.0), "missing or infinite"),
+    (np.where(Y == 1, np.inf, 0.0), "missing or infinite"),
+    ([None if i == 4 else "ab"[i % 2] for i in range(40)], r"1 missing or infinite labels \(first in row 4\)"),
+    (pd.Series(["a", pd.NA] * 20), "20 missing"),
+    (pl.Series([1, None] * 20), "20 missing"),
+    (np.zeros(40), "one class only"),
+    (["dies"] * 40, "one class only"),
+    (Y[:39], "39 labels, but X has 40 rows"),
+    (np.column_stack([Y, Y]), "one label per row"),
+    (X[:, 0], "continuous"),
+    (np.arange(40), "each of the 40 classes has a single row"),
+    ([1, "a"] * 20, "cannot be used|class"),
+    ([[1], [2, 3]] * 20, "cannot be read as labels"),
+]
+
+
+@pytest.mark.parametrize(("target", "message"), TARGETS)
+def test_bad_labels(target, message):
+    with pytest.raises(InvalidTargetError, match=message):
+        fit(y=target)
+
+
+def test_mixed_labels_do_not_slip_through_as_text():
+    with pytest.raises(InvalidTargetError):
+        fit(y=np.array([1, "a"] * 20, dtype=object))
+
+
+def test_classes_must_be_in_both_parts():
+    three = np.where(np.arange(40) < 5, 2, Y)
+    with pytest.raises(InvalidTargetError, match=r"validation part holds the classes \[2\].*never"):
+        fit(X_val=X, y_val=three)
+    with pytest.raises(InvalidTargetError, match=r"no row of the classes \[2\]"):
+        fit(y=three, X_val=X, y_val=Y)
+    with pytest.raises(InvalidTargetError, match="in the validation part: y holds one class only"):
+        fit(X_val=X, y_val=np.zeros(40, int))
+
+
+def test_a_class_of_one_row_is_trained_and_warned_of():
+    from emsco.exceptions import RareClassWarning
+
+    with pytest.warns(RareClassWarning, match=r"classes \[2\] have a single row"):
+        clf = fit(y=np.where(np.arange(40) == 7, 2, Y))
+    assert clf.classes_.tolist() == [0, 1, 2]
+
+
+VALIDATION = [
+    ({"X_val": X}, "together"),
+    ({"y_val": Y}, "together"),
+    ({"X_val": X[:, :2], "y_val": Y}, "same columns"),
+    ({"X_val": X[:0], "y_val": Y[:0]}, "0 sample"),
+    ({"X_val": X[:5], "y_val": Y}, "5 rows"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), VALIDATION)
+def test_bad_validation_rows(given, message):
+    with pytest.raises(EmscoError, match=message):
+        fit(**given)
+
+
+PARAMETERS = [
+    ({"threshold": 1.5}, "between 0 and 1"),
+    ({"threshold": -0.1}, "between 0 and 1"),
+    ({"threshold": "high"}, "between 0 and 1"),
+    ({"threshold": np.nan}, "between 0 and 1"),
+    ({"threshold": True}, "between 0 and 1"),
+    ({"validation": 0.0}, "strictly between"),
+    ({"validation": 1.0}, "strictly between"),
+    ({"validation": 5}, "strictly between"),
+    ({"max_stages": 0}, "max_stages"),
+    ({"max_stages": 2.5}, "max_stages"),
+    ({"search": "quick"}, "search must be"),
+    ({"search": Evolution}, "search must be"),
+    ({"choose": "cheapest"}, "choose must be"),
+    ({"choose": lambda front: 10**6}, "no point of the front"),
+    ({"cache_bytes": 10}, "cache_bytes"),
+    ({"cache_bytes": "1GB"}, "cache_bytes"),
+    ({"cache_bytes": -5}, "cache_bytes"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), PARAMETERS)
+def test_bad_parameters(given, message):
+    with pytest.raises(InvalidParameterError, match=message):
+        fit(**given)
+
+
+@pytest.mark.parametrize("costs", [[1, 2], [1, 2, -3], [1, 2, np.nan], {"a": 1, "b": 2}, {"x0": 1, "x1": 1, "x2": "?"}])
+def test_bad_prices(costs):
+    with pytest.raises(InvalidPricesError):
+        fit(costs=costs)
+
+
+def test_every_error_says_what_to_do_in_a_sentence():
+    with pytest.raises(EmscoError) as caught:
+        fit(costs=[1, 2])
+    assert str(caught.value).endswith(".")
+    assert "give one price per column" in str(caught.value)

@@ -1,0 +1,56 @@
+import subprocess
+import sys
+
+import pytest
+
+import emsco
+
+
+def test_all_is_what_is_there():
+    assert set(emsco.__all__) == {
+        "Decisions", "EMSCOClassifier", "EmscoError", "EmscoWarning", "Evolution", "Front", "MultiStageClassifier",
+        "Prices", "Stage",
+    }  # fmt: skip
+    for name in emsco.__all__:
+        assert getattr(emsco, name).__name__ == name
+    assert set(emsco.__all__) <= set(dir(emsco))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        emsco.nothing  # noqa: B018
+
+
+def test_the_pinned_signatures():
+    import inspect
+
+    names = list(inspect.signature(emsco.EMSCOClassifier).parameters)
+    assert names[:11] == [
+        "costs", "threshold", "estimator", "max_stages", "search", "validation", "choose", "refit", "random_state",
+        "n_jobs", "verbose",
+    ]  # fmt: skip
+    defaults = emsco.EMSCOClassifier().get_params()
+    assert (defaults["threshold"], defaults["search"], defaults["validation"]) == (0.75, "auto", 1 / 3)
+    assert list(inspect.signature(emsco.MultiStageClassifier).parameters)[:4] == [
+        "design", "costs", "threshold", "estimator",
+    ]  # fmt: skip
+    assert emsco.Evolution() == emsco.Evolution(
+        population_size=300, max_generations=150, patience=20, mutation_rate=0.075, recombination_rate=0.8,
+        elite_fraction=0.2, stage_bias=2.0, epsilon=0.01,
+    )  # fmt: skip
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = "import sys, emsco; sys.exit(any(m in sys.modules for m in ('sklearn', 'numba', 'pandas', 'scipy')))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_pandas_and_polars_are_not_needed():
+    code = """
+import sys
+sys.modules["pandas"] = sys.modules["polars"] = None
+from emsco import EMSCOClassifier, Evolution
+from emsco.datasets import load_heart_failure
+heart = load_heart_failure(as_frame=False)
+clf = EMSCOClassifier(search=Evolution(population_size=8, max_generations=1)).fit(heart.data, heart.target)
+print(len(clf.decide(heart.data)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.stdout.strip() == "299", done.stderr
