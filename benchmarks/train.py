@@ -49,5 +49,5 @@ def bars(n_checked: int = 300, n_timed: int = 1500) -> Iterator[Bar]:
         yield Bar(
             f"train {len(ALL_SETS):,} feature sets, {n_jobs} thread{'s' * (n_jobs > 1)}",
             per_set * len(ALL_SETS) / ours, "x", 40,
-            f"{ours:.2f} s against {per_set * len(ALL_SETS):.0f} s (loop timed on {n_timed:,} sets); agree to {worst:.0e}",
+            f"{ours:.2f} s against {per_set * len(ALL_SETS):.0f} s (timed on {n_timed:,} sets); agree to {worst:.0e}",
         )  # fmt: skip

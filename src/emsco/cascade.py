@@ -71,30 +71,34 @@ class Cascade:
         deepest = int(n_stages.max())
         self._cache.require(deepest)
         step = max(self._cache.capacity // deepest, 1)
-        parts = [self._tally(population[i : i + step], deepest) for i in range(0, len(population), step)]
-        return parts[0] if len(parts) == 1 else _joined(parts)
+        return join_tallies(*(self._tally(population[i : i + step]) for i in range(0, len(population), step)))
 
-    def _tally(self, population: IntArray, deepest: int) -> Tally:
+    def _tally(self, population: IntArray) -> Tally:
         n_designs = len(population)
         n_stages = stage_counts(population)
         acquired, exists = acquired_sets(population)
         slots = np.zeros(exists.shape, dtype=np.int64)
         slots[exists] = self._cache.slots(acquired[exists])
-        reached = np.zeros((n_designs, deepest), dtype=np.int64)
+        reached = np.zeros(exists.shape, dtype=np.int64)
         n_conclusive = np.empty(n_designs, dtype=np.int64)
         n_correct = np.empty(n_designs, dtype=np.int64)
         cache = self._cache
         bitset.walk(slots, n_stages, cache.everyone, cache.confident, cache.right, reached, n_conclusive, n_correct)
         paid = self._prices.stage_ticks(acquired)
-        total_ticks = (reached[:, : paid.shape[1]] * paid).sum(axis=1)
+        total_ticks = (reached * paid).sum(axis=1)
         n_samples = int(reached[0, 0])
         return Tally(n_samples, reached, n_conclusive, n_correct, total_ticks, self._prices.scale)
 
 
-def _joined(parts: list[Tally]) -> Tally:
+def join_tallies(*parts: Tally) -> Tally:
+    """Return the counts of several groups of designs as one."""
+    if len(parts) == 1:
+        return parts[0]
+    deepest = max(part.reached.shape[1] for part in parts)
+    reached = [np.pad(part.reached, ((0, 0), (0, deepest - part.reached.shape[1]))) for part in parts]
     return Tally(
         parts[0].n_samples,
-        np.concatenate([part.reached for part in parts]),
+        np.concatenate(reached),
         np.concatenate([part.n_conclusive for part in parts]),
         np.concatenate([part.n_correct for part in parts]),
         np.concatenate([part.total_ticks for part in parts]),

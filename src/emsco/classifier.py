@@ -76,13 +76,12 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "without column names on both, give all of them, in the same order."
             )
         threshold = check_threshold(self.threshold)
-        # Where n_jobs is not set, large tables use the idle cores, as a matrix product of the same table would.
-        n_jobs = effective_n_jobs(-1 if self.n_jobs is None else self.n_jobs)
+        n_jobs = 1 if self.n_jobs is None else effective_n_jobs(self.n_jobs)
         confidence, code, stage = self._cascade.outcomes(table, column_of, threshold, n_jobs=n_jobs)
         conclusive = is_confident(confidence, threshold)
-        label = np.ma.MaskedArray(self.classes_[code], mask=~conclusive)
+        label = np.ma.MaskedArray(self.classes_.take(code), mask=~conclusive)
         paid = np.cumsum([round(s.price * self._prices.scale) for s in self.stages_]) / self._prices.scale
-        return Decisions(label, conclusive, confidence, stage, paid[stage])
+        return Decisions(label, conclusive, confidence, stage, paid.take(stage))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the class probabilities of the stage where each row leaves, whether confident or not.

@@ -4,6 +4,7 @@ Nothing is converted until a column is asked for, and only the rows asked for ar
 bought may hold anything.
 """
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ class Table:
             self.names = tuple(f"x{i}" for i in range(self._data.shape[1]))
             self.n_rows = int(self._data.shape[0])
         self.named = bool(self._frame)
-        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
+        repeated = sorted(name for name, count in Counter(self.names).items() if count > 1)
         if repeated:
             raise InvalidInputError(
                 f"the column names {repeated} occur more than once; give every column its own name."

@@ -10,21 +10,30 @@ from emsco._kernels.logistic import margins_of, probabilities_of
 Array = Any
 
 _LARGEST = np.finfo(np.float64).max
-_BLOCK = 256  # rows walked together: their encoded columns fit the second-level cache
+_BLOCK = 1024  # rows walked together: their encoded columns fit the second-level cache
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _encode(x: Array, waiting: Array, mean: float, inverse_scale: float, z: Array) -> Any:
-    """Encode the waiting rows of one column as NumberCode does; return a row that holds inf, or -1."""
+def _encode(x: Array, waiting: Array, mean: float, inverse_scale: float, z: Array) -> int:
+    """Encode the waiting rows of one column as NumberCode does; return how many are not finite."""
+    n_odd = 0
+    for i in range(waiting.size):  # no branch, so that it is vectorised
+        value = x[waiting[i]]
+        finite = abs(value) <= _LARGEST
+        z[i] = (value - mean) * inverse_scale if finite else 0.0
+        n_odd += 0 if finite else 1
+    return n_odd
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _flag_missing(x: Array, waiting: Array, missing: Array) -> Any:
+    """Write one where a row is missing; return a row that holds inf, or -1."""
     infinite = np.int64(-1)
     for i in range(waiting.size):
         value = x[waiting[i]]
-        if abs(value) <= _LARGEST:
-            z[i] = (value - mean) * inverse_scale
-        else:
-            z[i] = 0.0
-            if value == value:
-                infinite = np.int64(waiting[i])
+        missing[i] = 1.0 if value != value else 0.0
+        if abs(value) == np.inf:
+            infinite = np.int64(waiting[i])
     return infinite
 
 
@@ -77,14 +86,13 @@ def walk(
             for k in range(new_starts[s], new_starts[s + 1]):
                 c = new_columns[k]
                 x = X[:, positions[c]]
-                bad = _encode(x, waiting, means[c], inverse_scales[c], Z[places[c]])
-                if bad >= 0:
-                    return bad, c
-                if flags[c]:
-                    missing = Z[places[c] + 1]
-                    for i in range(n):
-                        value = x[waiting[i]]
-                        missing[i] = 1.0 if value != value else 0.0
+                n_odd = _encode(x, waiting, means[c], inverse_scales[c], Z[places[c]])
+                if n_odd:
+                    infinite = _flag_missing(x, waiting, Z[places[c] + 1] if flags[c] else top)
+                    if infinite >= 0:
+                        return infinite, c
+                elif flags[c]:
+                    Z[places[c] + 1, :n] = 0.0
             columns = seen[seen_starts[s] : seen_starts[s + 1]]
             margins = margin_buffer[: n_logits * n].reshape(n_logits, n)
             answers = answer_buffer[: n_logits * n].reshape(n_logits, n)

@@ -1,14 +1,14 @@
 """The evolutionary search of the paper (§3, Algorithm 3)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emsco.cascade import Tally
+from emsco.cascade import Tally, join_tallies
 from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning
 from emsco.objectives import FloatArray, measure
 from emsco.operators.elitism import best_first, count_elite, next_size, unique_vectors
@@ -88,8 +88,8 @@ class State:
     n_nondominated : int
     unchanged : int
         For how many generations the fittest design has been the same.
-    ties : dict
-        Of each non-dominated vector, the designs met so far, as bytes.
+    n_elite : int
+        Leading rows of the population that were carried over from the last generation.
     """
 
     generation: int
@@ -100,7 +100,7 @@ class State:
     unique: NDArray[np.intp]
     n_nondominated: int
     unchanged: int
-    ties: dict[bytes, set[bytes]] = field(repr=False)
+    n_elite: int
 
     @property
     def fittest(self) -> IntArray:
@@ -134,20 +134,24 @@ def evolve(
     Ctrl-C ends the search with the last finished generation and a warning; before the first one it is passed on.
     """
     max_stages = min(max_stages, n_features)
+    ties = _Ties()
     state: State | None = None
     interrupted = False
     try:
-        state = _scored(_initial(settings, n_features, max_stages, rng), evaluate, None)
-        while not _converged(state, settings):
+        first = _initial(settings, n_features, max_stages, rng)
+        state = _ranked(first, evaluate(first), None, n_elite=0)
+        while True:
+            ties.update(state)
             if on_generation is not None:
                 on_generation(state)
+            if _converged(state, settings):
+                break
             state = step(state, evaluate, settings, max_stages=max_stages, rng=rng)
-        if on_generation is not None:
-            on_generation(state)
     except KeyboardInterrupt:
         if state is None:
             raise
         interrupted = True
+        ties.update(state)  # it may have been cut short; twice counts no design twice
         warnings.warn(
             f"search interrupted in generation {state.generation + 1}; the front is the best found so far.",
             SearchInterruptedWarning,
@@ -155,7 +159,7 @@ def evolve(
         )
     best = state.unique[: state.n_nondominated]
     designs = state.population[best]
-    n_ties = np.array([len(state.ties[v.tobytes()]) for v in state.tally.vectors[best]])
+    n_ties = np.array([ties.count(vector) for vector in state.tally.vectors[best]])
     return Found(designs, state.tally.select(best), n_ties, state.generation, interrupted)
 
 
@@ -172,7 +176,9 @@ def step(state: State, evaluate: Evaluate, settings: Evolution, *, max_stages: i
     children = mutate(
         children, rate=settings.mutation_rate, stage_bias=settings.stage_bias, max_stages=max_stages, rng=rng
     )
-    return _scored(np.concatenate([elite, compress(children)]), evaluate, state)
+    children = compress(children)
+    tally = join_tallies(state.tally.select(state.unique[:n_elite]), evaluate(children))
+    return _ranked(np.concatenate([elite, children]), tally, state, n_elite=n_elite)
 
 
 def _initial(settings: Evolution, n_features: int, max_stages: int, rng: np.random.Generator) -> IntArray:
@@ -180,17 +186,13 @@ def _initial(settings: Evolution, n_features: int, max_stages: int, rng: np.rand
     return mutate(one_stage, rate=settings.init_rate, stage_bias=settings.stage_bias, max_stages=max_stages, rng=rng)
 
 
-def _scored(population: IntArray, evaluate: Evaluate, previous: State | None) -> State:
-    tally = evaluate(population)
+def _ranked(population: IntArray, tally: Tally, previous: State | None, *, n_elite: int) -> State:
     objectives = measure(tally)
     rank = pareto_rank(objectives)
     norms = norm(objectives)
     order = best_first(population, rank, norms)
-    vectors = tally.vectors
-    unique = unique_vectors(order, vectors)
-    nondominated = rank == rank.max()
-    n_nondominated = int(nondominated[unique].sum())
-    ties = _ties(population[nondominated], vectors[nondominated], {} if previous is None else previous.ties)
+    unique = unique_vectors(order, tally.vectors)
+    n_nondominated = int((rank[unique] == rank.max()).sum())
     same = previous is not None and np.array_equal(previous.fittest, population[unique[0]])
     return State(
         generation=0 if previous is None else previous.generation + 1,
@@ -201,19 +203,28 @@ def _scored(population: IntArray, evaluate: Evaluate, previous: State | None) ->
         unique=unique,
         n_nondominated=n_nondominated,
         unchanged=previous.unchanged + 1 if same and previous is not None else 0,
-        ties=ties,
+        n_elite=n_elite,
     )
 
 
-def _ties(designs: IntArray, vectors: IntArray, before: dict[bytes, set[bytes]]) -> dict[bytes, set[bytes]]:
-    """Return the designs met per non-dominated vector; vectors that have been beaten are dropped."""
-    after: dict[bytes, set[bytes]] = {}
-    for design, vector in zip(designs, vectors, strict=True):
-        key = vector.tobytes()
-        if key not in after:
-            after[key] = set(before.get(key, ()))
-        after[key].add(design.tobytes())
-    return after
+class _Ties:
+    """The designs met so far of each vector that nothing beats yet."""
+
+    def __init__(self) -> None:
+        self._met: dict[bytes, set[bytes]] = {}
+
+    def update(self, state: State) -> None:
+        """Add the new designs of a generation; forget the vectors it beats."""
+        vectors = state.tally.vectors
+        best = [vectors[i].tobytes() for i in state.unique[: state.n_nondominated]]
+        self._met = {vector: self._met.get(vector, set()) for vector in best}
+        new = np.flatnonzero(state.rank[state.n_elite :] == state.rank.max()) + state.n_elite
+        for i in new:
+            self._met[vectors[i].tobytes()].add(state.population[i].tobytes())
+
+    def count(self, vector: IntArray) -> int:
+        """Return how many designs with this vector were met."""
+        return len(self._met[vector.tobytes()])
 
 
 def _converged(state: State, settings: Evolution) -> bool:

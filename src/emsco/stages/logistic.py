@@ -11,7 +11,7 @@ from emsco._kernels import logistic as kernel
 from emsco.problem import Problem
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes
 
-_SETS_PER_TASK = 64
+_TASKS_PER_THREAD = 4  # enough to even out the load, few enough not to be felt
 _LABEL = np.uint8
 
 
@@ -60,9 +60,11 @@ class LogisticTrainer:
         self._validation = _with_ones(problem.validation)
         classes = [1] if problem.n_classes == 2 else list(range(problem.n_classes))
         self._targets = np.array([problem.y_train == c for c in classes], dtype=np.float64)
-        self._gram = self._train @ self._train.T
+        self._gram, self._cross = kernel.moments(self._train, self._targets)
+        self._moments = self._targets @ self._train.T
         self._ridge = 1.0 / C
         self._n_jobs = n_jobs
+        self._pool: ThreadPoolExecutor | None = None  # its threads end with the trainer
         self.memory_dtype = np.dtype((np.float64, (len(classes), len(self._train))))
 
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
@@ -75,6 +77,7 @@ class LogisticTrainer:
                 self._train,
                 self._targets,
                 self._gram,
+                self._cross,
                 members,
                 starts[sets.start : sets.stop + 1],
                 self._ridge,
@@ -119,13 +122,14 @@ class LogisticTrainer:
         return np.nonzero(present)[1], np.concatenate([[0], np.cumsum(present.sum(axis=1))])
 
     def _run(self, task: Callable[[slice], None], n_sets: int) -> None:
-        tasks = [slice(i, min(i + _SETS_PER_TASK, n_sets)) for i in range(0, n_sets, _SETS_PER_TASK)]
-        if self._n_jobs == 1 or len(tasks) <= 1:
-            for sets in tasks:
-                task(sets)
+        if self._n_jobs == 1 or n_sets == 1:
+            task(slice(0, n_sets))
             return
-        with ThreadPoolExecutor(self._n_jobs) as pool:  # the kernels release the interpreter lock
-            list(pool.map(task, tasks))
+        step = -(-n_sets // (self._n_jobs * _TASKS_PER_THREAD))
+        tasks = [slice(i, min(i + step, n_sets)) for i in range(0, n_sets, step)]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._n_jobs)  # the kernels release the interpreter lock
+        list(self._pool.map(task, tasks))
 
 
 def _with_ones(columns: NDArray[np.float64]) -> NDArray[np.float64]:
