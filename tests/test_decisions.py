@@ -95,7 +95,8 @@ def test_the_compiled_walk_equals_the_general_one_to_the_bit(seed, n_classes, mi
     assert_array_equal(decisions.conclusive, probabilities.max(axis=1) >= threshold)
 
 
-def test_many_rows_in_many_threads_equal_one_row_at_a_time():
+def test_many_rows_in_many_threads_equal_one_row_at_a_time(monkeypatch):
+    monkeypatch.setattr("emsco.decisions._ROWS_PER_THREAD", 4096)
     X, y = numbers(0, missing=0.1)
     clf = MultiStageClassifier([0, 1, 1, 2, 2, 2], n_jobs=3).fit(X, y)
     X_new, _ = numbers(1, n=50_000, missing=0.1)

@@ -41,6 +41,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _encoder: Encoder
     _prices: PriceList
     _cascade: TrainedCascade
+    _paid: NDArray[np.float64]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -80,8 +81,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         confidence, code, stage = self._cascade.outcomes(table, column_of, threshold, n_jobs=n_jobs)
         conclusive = is_confident(confidence, threshold)
         label = np.ma.MaskedArray(self.classes_.take(code), mask=~conclusive)
-        paid = np.cumsum([round(s.price * self._prices.scale) for s in self.stages_]) / self._prices.scale
-        return Decisions(label, conclusive, confidence, stage, paid.take(stage))
+        return Decisions(label, conclusive, confidence, stage, self._paid.take(stage))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the class probabilities of the stage where each row leaves, whether confident or not.
@@ -130,7 +130,9 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _set_stages(self, design: IntArray, models: dict[bytes, StageModel]) -> None:
         """Deploy a design whose stage models are trained."""
         acquired = acquired_sets(design[None])[0][0]
-        prices = self._prices.stage_ticks(acquired) / self._prices.scale
+        ticks = self._prices.stage_ticks(acquired)
+        prices = ticks / self._prices.scale
+        self._paid = ticks.cumsum() / self._prices.scale
         self.design_ = design
         self.stages_ = []
         for j, units in enumerate(acquired):

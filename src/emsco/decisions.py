@@ -19,6 +19,7 @@ from emsco.stages.logistic import LogisticModel
 from emsco.table import Rows, Table, infinite_cell
 
 _ROWS_AT_ONCE = 2**14  # a few encoded columns of so many rows fit the second-level cache; also bounds the memory
+_ROWS_PER_THREAD = 2**18  # fewer are done almost before a second thread has started
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ class Decisions:
     label: np.ma.MaskedArray[Any, Any]
     conclusive: NDArray[np.bool_]
     confidence: FloatArray
-    stage: NDArray[np.int16]
+    stage: NDArray[np.intp]
     cost: FloatArray
 
     def __len__(self) -> int:
@@ -113,7 +114,7 @@ class TrainedCascade:
 
     def outcomes(
         self, table: Table, column_of: Sequence[int | None], threshold: float, *, n_jobs: int = 1
-    ) -> tuple[FloatArray, NDArray[np.uint8], NDArray[np.int16]]:
+    ) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.intp]]:
         """Return confidence, class index and exit stage of each row.
 
         Parameters
@@ -123,7 +124,7 @@ class TrainedCascade:
             Where each column of the training table is in this one; None where it is not.
         threshold : float
         n_jobs : int
-            Threads, where the compiled walk applies: logistic stages on a table of numbers.
+            Threads, where the compiled walk applies: logistic stages on a large table of numbers.
         """
         numbers = table.numbers() if self._compiled is not None and None not in column_of else None
         if self._compiled is None or numbers is None:
@@ -131,8 +132,8 @@ class TrainedCascade:
             return *outcomes_of(probabilities), exit_stage
         n_rows = table.n_rows
         confidence = np.empty(n_rows)
-        code = np.empty(n_rows, dtype=np.uint8)
-        exit_stage = np.empty(n_rows, dtype=np.int16)
+        code = np.empty(n_rows, dtype=np.intp)
+        exit_stage = np.empty(n_rows, dtype=np.intp)
         positions = np.array(column_of, dtype=np.int64)
         compiled = self._compiled
 
@@ -143,25 +144,26 @@ class TrainedCascade:
             if row >= 0:
                 raise InvalidInputError(infinite_cell(self._encoder.codes[column].name, row))
 
-        step = max(-(-n_rows // n_jobs), _ROWS_AT_ONCE)
-        starts = range(0, n_rows, step)
-        if len(starts) <= 1:
-            for start in starts:
-                task(start)
+        step = max(-(-n_rows // n_jobs), _ROWS_PER_THREAD)
+        first, *others = range(0, max(n_rows, 1), step)
+        if others:
+            with ThreadPoolExecutor(len(others)) as pool:
+                done = pool.map(task, others)
+                task(first)
+                list(done)
         else:
-            with ThreadPoolExecutor(n_jobs) as pool:
-                list(pool.map(task, starts))
+            task(first)
         return confidence, code, exit_stage
 
     def probabilities(
         self, table: Table, column_of: Sequence[int | None], threshold: float
-    ) -> tuple[FloatArray, NDArray[np.int16]]:
+    ) -> tuple[FloatArray, NDArray[np.intp]]:
         """Return class probabilities at the exit stage, (n_rows, n_classes), and that stage.
 
         A row that is never confident leaves at the last stage. Parameters as in ``outcomes``.
         """
         probabilities = np.empty((self._n_classes, table.n_rows)).T
-        exit_stage = np.empty(table.n_rows, dtype=np.int16)
+        exit_stage = np.empty(table.n_rows, dtype=np.intp)
         columns: dict[int, NDArray[Any]] = {}
         for start in range(0, table.n_rows, _ROWS_AT_ONCE):
             block = slice(start, min(start + _ROWS_AT_ONCE, table.n_rows))

@@ -10,18 +10,29 @@ from emsco._kernels.logistic import margins_of, probabilities_of
 Array = Any
 
 _LARGEST = np.finfo(np.float64).max
+_ROWS = 128  # rows encoded together: what they hold of a table of numbers fits the first-level cache
 _BLOCK = 1024  # rows walked together: their encoded columns fit the second-level cache
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _encode(x: Array, waiting: Array, mean: float, inverse_scale: float, z: Array) -> int:
-    """Encode the waiting rows of one column as NumberCode does; return how many are not finite."""
+def _encode(
+    X: Array, positions: Array, new: Array, waiting: Array, means: Array, inverse_scales: Array, places: Array, Z: Array
+) -> int:
+    """Encode new columns of the waiting rows as NumberCode does, missing as 0; return how many are not finite."""
     n_odd = 0
-    for i in range(waiting.size):  # no branch, so that it is vectorised
-        value = x[waiting[i]]
-        finite = abs(value) <= _LARGEST
-        z[i] = (value - mean) * inverse_scale if finite else 0.0
-        n_odd += 0 if finite else 1
+    for start in range(0, waiting.size, _ROWS):
+        rows = waiting[start : start + _ROWS]
+        for k in range(new.size):
+            c = new[k]
+            x = X[:, positions[c]]
+            z = Z[places[c], start : start + _ROWS]
+            mean = means[c]
+            inverse_scale = inverse_scales[c]
+            for i in range(rows.size):  # no branch, so that it is vectorised
+                value = x[rows[i]]
+                finite = abs(value) <= _LARGEST
+                z[i] = (value - mean) * inverse_scale if finite else 0.0
+                n_odd += 0 if finite else 1
     return n_odd
 
 
@@ -83,12 +94,13 @@ def walk(
             block[i] = first + i
         for s in range(n_stages):
             waiting = block[:n]
-            for k in range(new_starts[s], new_starts[s + 1]):
-                c = new_columns[k]
-                x = X[:, positions[c]]
-                n_odd = _encode(x, waiting, means[c], inverse_scales[c], Z[places[c]])
+            new = new_columns[new_starts[s] : new_starts[s + 1]]
+            n_odd = _encode(X, positions, new, waiting, means, inverse_scales, places, Z)
+            for k in range(new.size):
+                c = new[k]
                 if n_odd:
-                    infinite = _flag_missing(x, waiting, Z[places[c] + 1] if flags[c] else top)
+                    missing = Z[places[c] + 1] if flags[c] else top
+                    infinite = _flag_missing(X[:, positions[c]], waiting, missing)
                     if infinite >= 0:
                         return infinite, c
                 elif flags[c]:

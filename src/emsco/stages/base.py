@@ -53,10 +53,10 @@ class StageTrainer(Protocol):
         """Return the trained models themselves, to be deployed."""
 
 
-def outcomes_of(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.uint8]]:
+def outcomes_of(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Return confidence and label from class probabilities (n_samples, n_classes)."""
     if probabilities.shape[1] == 2:  # twice as fast as argmax, and the bulk of what is asked
         first, second = probabilities[:, 0], probabilities[:, 1]
-        return np.maximum(first, second), (second > first).astype(np.uint8)
+        return np.maximum(first, second), (second > first).astype(np.intp)
     label = probabilities.argmax(axis=1)
-    return np.take_along_axis(probabilities, label[:, None], axis=1)[:, 0], label.astype(np.uint8)
+    return np.take_along_axis(probabilities, label[:, None], axis=1)[:, 0], label
