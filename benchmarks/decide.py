@@ -49,6 +49,6 @@ def bars() -> Iterator[Bar]:
             yield Bar(
                 f"decide 100,000 rows of {name}, {len(clf.stages_)} stages",
                 theirs / ours, "x", 1,
-                f"{1000 * ours:.1f} ms in one thread; predict_proba on all columns {1000 * theirs:.1f} ms in two threads, "
+                f"{1000 * ours:.1f} ms in one thread; predict_proba on all columns {1000 * theirs:.1f} ms in two, "
                 f"{1000 * alone:.1f} ms in one; {100 * np.mean(stage == 0):.0f} % leave at the first stage",
             )  # fmt: skip

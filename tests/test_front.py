@@ -66,5 +66,16 @@ def test_without_pandas_the_error_says_how_to_get_it(monkeypatch):
         front().to_frame()
 
 
+def test_printed_it_is_a_table_that_fits_the_line():
+    lines = str(front()).splitlines()
+    assert lines[1].split("  ")[-1] == "sex | age, blood"
+    assert "60 %" in lines[1]
+    assert " - " in lines[3]  # an accuracy of nothing
+    short = front().to_text(most=1, width=60).splitlines()
+    assert short[1].endswith("...")
+    assert len(short[1]) == 60
+    assert short[2] == "... and 2 more"
+
+
 def test_repr_gives_the_ranges():
     assert repr(front()) == "<Front of 3 designs: coverage 0 to 0.9, accuracy 0.6667 to 1, mean cost 0.5 to 4.5>"

@@ -7,7 +7,7 @@ from sklearn.model_selection import train_test_split
 
 from emsco.classifier import EMSCOClassifier, MultiStageClassifier
 from emsco.datasets import load_heart_failure
-from emsco.report.text import RESULT_HEADER, front_table, result_row, stage_table
+from emsco.report.text import RESULT_HEADER, result_row, stage_table
 from emsco.search.evolution import Evolution
 
 _THRESHOLD = 0.75  # the paper's, and its rates, for this data set
@@ -28,7 +28,7 @@ def main() -> None:
     seconds = perf_counter() - start
     print(f"{len(clf.front_)} non-dominated designs after {clf.n_generations_} generations, ", end="")
     print(f"{clf.n_feature_sets_} feature sets trained, {seconds:.1f} s. On validation patients, best first:\n")
-    print(front_table(clf.front_))
+    print(clf.front_)
 
     decisions = clf.decide(X_test)
     print(f"\nChosen: point {clf.point_}, the fittest. What happens to the held-out patients:\n")

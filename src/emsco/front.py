@@ -104,6 +104,32 @@ class Front:
             f"mean cost {_span(self.mean_cost)}>"
         )
 
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def to_text(self, *, most: int = 12, width: int = 110) -> str:
+        """Return the best points as a table, a line each, cut at ``width`` characters.
+
+        Parameters
+        ----------
+        most : int
+            How many points to show.
+        width : int
+            How many characters a line may have; what is bought is cut to fit.
+        """
+        lines = ["point  stages  coverage  accuracy  mean cost  what is bought, stage | stage | ..."]
+        for i, point in enumerate(self[:most]):
+            figures = (
+                f"{i:5d}  {point.n_stages:6d}  {percent(point.coverage):>8}  {percent(point.accuracy):>8}  "
+                f"{point.mean_cost:9.5g}  "
+            )
+            design = describe(point.design, self.feature_names)
+            room = max(width - len(figures), 10)
+            lines.append(figures + (design if len(design) <= room else design[: room - 3] + "..."))
+        if len(self) > most:
+            lines.append(f"... and {len(self) - most} more")
+        return "\n".join(lines)
+
     def to_frame(self) -> Any:
         """Return a pandas DataFrame, a row per point: its figures, and what it buys, stage after stage."""
         return data_frame(
@@ -131,6 +157,11 @@ def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
         ", ".join(name for name, stage in zip(feature_names, design, strict=True) if stage == j)
         for j in range(int(design.max()) + 1)
     )
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage for people, a dash where it is undefined."""
+    return "-" if np.isnan(share) else f"{100 * share:.0f} %"
 
 
 def data_frame(columns: dict[str, Any]) -> Any:

@@ -30,7 +30,7 @@ _OVERSHOT = 0.5  # a step is halved when the slope at its end points back with m
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
-def _add_products(row: Array, weighted: Array, Z: Array, members: Array, count: int, start: int, stop: int) -> None:
+def _add_products(row: Array, weighted: Array, Z: Array, members: Array, count: int, start: Any, stop: int) -> None:
     """row[m] += weighted . Z[members[m], start:stop] for m < count, four at a time to load ``weighted`` once.
 
     The slices make all indices start at 0, which spares numba the check for negative ones: four times as fast.
@@ -257,17 +257,16 @@ def _assemble(H: Array, blocks: Array, n_logits: int, ridge: float) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def moments(Z: Array, targets: Array) -> tuple[Array, Array]:
-    """Return the lower triangle of Z @ Z.T, and targets @ Z.T; unlike BLAS, the same bits for any threads."""
-    n_rows, n_samples = Z.shape
-    rows = np.arange(n_rows)
-    gram = np.zeros((n_rows, n_rows))
-    cross = np.zeros((targets.shape[0], n_rows))
-    for j in range(n_rows):
-        _add_products(gram[j], Z[j], Z, rows, j + 1, 0, n_samples)
+def moments(Z: Array, targets: Array, rows: Array, gram: Array, cross: Array) -> None:
+    """Add Z @ Z.T (its lower triangle) to gram and targets @ Z.T to cross; unlike BLAS, the same bits for any threads.
+
+    ``rows`` counts the rows of Z: 0, 1, ...
+    """
+    start = np.int64(0)  # a literal 0 would be a type of its own, compiled apart
+    for j in range(rows.size):
+        _add_products(gram[j], Z[j], Z, rows, j + 1, start, Z.shape[1])
     for a in range(targets.shape[0]):
-        _add_products(cross[a], targets[a], Z, rows, n_rows, 0, n_samples)
-    return gram, cross
+        _add_products(cross[a], targets[a], Z, rows, rows.size, start, Z.shape[1])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -280,6 +279,7 @@ def fit(
     its ``moments``: they give gradient and Hessian at the class frequencies, where every set starts, for a copy.
     """
     n_logits, n_samples = targets.shape
+    start = np.int64(0)
     priors = np.empty(n_logits)
     for a in range(n_logits):
         priors[a] = cross[a, Z.shape[0] - 1] / n_samples
@@ -330,7 +330,7 @@ def fit(
                             current[a, j] -= size * step[a, j]
                 gradient[:] = 0.0
                 for a in range(n_logits):
-                    _add_products(gradient[a * m : (a + 1) * m], residuals[a], Z, columns, m, 0, n_samples)
+                    _add_products(gradient[a * m : (a + 1) * m], residuals[a], Z, columns, m, start, n_samples)
                     for j in range(m - 1):
                         gradient[a * m + j] += ridge * current[a, j]
                 if largest > _SAME_CURVATURE:

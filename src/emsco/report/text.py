@@ -1,4 +1,4 @@
-"""Fronts and classifiers as plain text tables."""
+"""Deployed classifiers and their results as plain text."""
 
 from collections.abc import Sequence
 from textwrap import wrap
@@ -7,23 +7,7 @@ from typing import Any
 import numpy as np
 
 from emsco.decisions import Decisions, Stage
-from emsco.front import Front, describe
-
-
-def front_table(front: Front, *, most: int = 12, width: int = 110) -> str:
-    """Return the best points of a front, one line each: stages, coverage, accuracy, mean cost, what is bought when."""
-    lines = ["point  stages  coverage  accuracy  mean cost  what is bought, stage | stage | ..."]
-    for i, point in enumerate(front[:most]):
-        figures = (
-            f"{i:5d}  {point.n_stages:6d}  {percent(point.coverage):>8}  {percent(point.accuracy):>8}  "
-            f"{point.mean_cost:9.5g}  "
-        )
-        design = describe(point.design, front.feature_names)
-        room = width - len(figures)
-        lines.append(figures + (design if len(design) <= room else design[: room - 3] + "..."))
-    if len(front) > most:
-        lines.append(f"... and {len(front) - most} more")
-    return "\n".join(lines)
+from emsco.front import percent
 
 
 def stage_table(stages: Sequence[Stage], decisions: Decisions, *, noun: str = "inputs", width: int = 110) -> str:
@@ -50,8 +34,3 @@ def result_row(name: str, decisions: Decisions, y: Any) -> str:
 
 
 RESULT_HEADER = f"{'':<42} {'coverage':>8} {'accuracy':>8}  {'right of given':>12} {'mean cost':>9}"
-
-
-def percent(share: float) -> str:
-    """Return a share as a percentage for people, a dash where it is undefined."""
-    return "-" if np.isnan(share) else f"{100 * share:.0f} %"

@@ -60,7 +60,9 @@ class LogisticTrainer:
         self._validation = _with_ones(problem.validation)
         classes = [1] if problem.n_classes == 2 else list(range(problem.n_classes))
         self._targets = np.array([problem.y_train == c for c in classes], dtype=np.float64)
-        self._gram, self._cross = kernel.moments(self._train, self._targets)
+        n_rows = len(self._train)
+        self._gram, self._cross = np.zeros((n_rows, n_rows)), np.zeros((len(classes), n_rows))
+        kernel.moments(self._train, self._targets, np.arange(n_rows), self._gram, self._cross)
         self._moments = self._targets @ self._train.T
         self._ridge = 1.0 / C
         self._n_jobs = n_jobs
@@ -119,7 +121,7 @@ class LogisticTrainer:
     def _members(self, feature_sets: FeatureSets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         columns = self._columns(feature_sets)
         present = np.hstack([columns, np.ones((len(columns), 1), dtype=np.bool_)])
-        return np.nonzero(present)[1], np.concatenate([[0], np.cumsum(present.sum(axis=1))])
+        return np.ascontiguousarray(np.nonzero(present)[1]), np.concatenate([[0], np.cumsum(present.sum(axis=1))])
 
     def _run(self, task: Callable[[slice], None], n_sets: int) -> None:
         if self._n_jobs == 1 or n_sets == 1:
