@@ -37,7 +37,7 @@ class Operators:
     def time_operators(self):
         order = best_first(self.population, self.rank, self.norms)
         unique = unique_vectors(order, self.tally.vectors)
-        n_elite = count_elite(unique.size, 10, elite_fraction=0.2)
+        n_elite = count_elite(unique.size, 10, elite_fraction=0.2, population_size=N_DESIGNS)
         elite = self.population[unique[:n_elite]]
         shares = selection_probabilities(log_fitness(self.rank, self.norms, epsilon=0.01))
         parents = select(shares, n_pairs=N_DESIGNS - n_elite, rng=self.rng)

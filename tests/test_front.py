@@ -11,8 +11,17 @@ from emsco.front import FrontPoint, describe, make_front
 
 def front():
     designs = np.array([[0, 0, 0], [1, 0, 2], [1, 0, 1]])
-    tally = Tally(10, np.zeros((3, 3), np.int64), np.array([0, 9, 6]), np.array([0, 6, 6]), np.array([10, 80, 90]), 2.0)
-    return make_front(designs, tally, np.array([1, 7, 2]), ("age", "sex", "blood"))
+    tally = Tally(
+        n_samples=10,
+        reached=np.zeros((3, 3), np.int64),
+        n_conclusive=np.array([0, 9, 6]),
+        n_correct=np.array([0, 6, 6]),
+        total_ticks=np.array([10, 80, 90]),
+        scale=2.0,
+        least_price=5.0,
+    )
+    ties = [np.repeat(row[None], n, axis=0) for row, n in zip(designs, (1, 7, 2), strict=True)]
+    return make_front(designs, tally, ties, ("age", "sex", "blood"))
 
 
 def test_points_are_fittest_first():
@@ -23,6 +32,7 @@ def test_points_are_fittest_first():
     assert_array_equal(f.accuracy, [1, 6 / 9, np.nan])
     assert_array_equal(f.mean_cost, [4.5, 4, 0.5])
     assert_array_equal(f.n_ties, [2, 7, 1])
+    assert_array_equal(f.ties[1], [[1, 0, 2]] * 7)
     assert_array_equal(f.n_stages, [2, 3, 1])
 
 
@@ -37,6 +47,9 @@ def test_a_point_and_a_slice():
     assert (point.coverage, point.mean_cost, point.n_stages) == (0.6, 4.5, 2)
     assert [p.n_ties for p in f] == [2, 7, 1]
     assert [p.n_ties for p in f[1:]] == [7, 1]
+    assert [p.n_ties for p in f[f.coverage > 0.5]] == [2, 7]
+    assert [p.n_ties for p in f[[2, 0]]] == [1, 2]
+    assert f[0] != f[1]
     with pytest.raises(IndexError):
         f[3]
 

@@ -155,4 +155,4 @@ def test_every_error_says_what_to_do_in_a_sentence():
     with pytest.raises(EmscoError) as caught:
         fit(costs=[1, 2])
     assert str(caught.value).endswith(".")
-    assert "give one price per column" in str(caught.value)
+    assert "one price per column" in str(caught.value)

@@ -36,11 +36,29 @@ def test_decimal_prices_are_exact():
     assert_array_equal(resolved.ticks, [10, 20, 727, 10290])
 
 
-@given(st.lists(st.floats(1e-3, 1e6), min_size=4, max_size=4))
-def test_any_price_is_within_the_stated_tolerance(values):
+@given(st.lists(st.floats(0, 1e9), min_size=4, max_size=4))
+def test_any_price_is_within_the_stated_tolerance_and_only_a_free_one_is_free(values):
     resolved = resolve(values, NAMES)
-    assert np.abs(resolved.ticks / resolved.scale - values).max() <= sum(values) / 2**33
-    assert resolved.ticks.sum() <= 2**33 + 4
+    assert np.abs(resolved.ticks / resolved.scale - values).max() <= sum(values) / 2**40 * (1 + 1e-9)
+    assert_array_equal(resolved.ticks > 0, np.array(values) > 0)
+    assert_array_equal(resolved.prices, values)
+    assert resolved.ticks.sum() <= 2**40 + 4
+
+
+@pytest.mark.parametrize("values", [[1, 1, 1, 1e10], [19.99, 1, 1, 89_000_000.5], [0.123456, 1, 1, 900_000]])
+def test_large_prices_with_decimals_are_exact(values):
+    resolved = resolve(values, NAMES)
+    assert_array_equal(resolved.ticks / resolved.scale, values)
+
+
+def test_a_series_is_matched_by_its_index_unless_that_only_counts():
+    pd = pytest.importorskip("pandas")
+    by_name = resolve(pd.Series({"sex": 4, "creatinine": 3, "sodium": 2, "age": 1}), NAMES)
+    assert_array_equal(by_name.prices, [1, 2, 3, 4])
+    assert_array_equal(resolve(pd.Series([1, 2, 3, 4]), NAMES).prices, [1, 2, 3, 4])
+    assert_array_equal(resolve(pd.Series([4, 3, 2, 1], index=[3, 2, 1, 0]), ["0", "1", "2", "3"]).prices, [1, 2, 3, 4])
+    with pytest.raises(InvalidPricesError, match="'Age'"):
+        resolve(pd.Series({"sex": 4, "creatinine": 3, "sodium": 2, "Age": 1}), NAMES)
 
 
 @given(st.lists(st.integers(0, 1000), min_size=4, max_size=4), st.lists(st.integers(0, 3), min_size=4, max_size=4))
@@ -66,6 +84,13 @@ def test_stage_prices_add_up_to_the_prices_of_what_is_new(values, stages):
         ({"age": 1, "sodium": 1, "sex": 1}, r"no price for \['creatinine'\]"),
         ({"age": 1, "sodium": 1, "sex": 1, "creatinine": 1, "x": 1}, r"price for \['x'\]"),
         ({"age": 1, "sodium": 1, "sex": 1, "creatinine": None}, "'creatinine' is None"),
+        ([1e308] * 4, "another unit"),
+        ([1e-310] * 4, "another unit"),
+        (Prices(units=None, price={}), "units must be a mapping"),
+        (Prices(price=[1, 2, 3, 4]), "price must be a mapping"),
+        (Prices({"age": 1, "sodium": 1, "sex": 1, "creatinine": 1}), "must list"),
+        (Prices(units={"p": ["sodium"]}, price={"p": 1, "sodium": 2, "age": 1, "sex": 1, "creatinine": 1}), "inside"),
+        ({"Age": 1, "sodium": 1, "sex": 1, "creatinine": 1}, r"no price for \['age'\].*\['Age'\]"),
         (Prices(units={"p": ["sodium", "potassium"]}, price={}), "'potassium'"),
         (Prices(units={"p": ["sodium"], "q": ["sodium"]}, price={}), "can be in one"),
         (Prices(units={"p": []}, price={}), "must list"),

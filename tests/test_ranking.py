@@ -11,7 +11,7 @@ from tests.strategies import vectors
 
 
 def tally_of(rows, n_samples):
-    return Tally(n_samples, np.empty((len(rows), 0), np.int64), rows[:, 0], rows[:, 1], rows[:, 2], 1.0)
+    return Tally(n_samples, np.empty((len(rows), 0), np.int64), rows[:, 0], rows[:, 1], rows[:, 2], 1.0, 2.0)
 
 
 @given(vectors())
@@ -23,7 +23,7 @@ def test_objectives_rank_and_fitness_equal_the_reference(drawn):
     assert_array_equal(objectives.accuracy, [float(p[1]) for p in points])
     assert_array_equal(objectives.mean_cost, [float(p[2]) for p in points])
     rank = reference.ranks(points)
-    norms = reference.norms(points)
+    norms = reference.norms(points, 2.0)
     assert_array_equal(pareto_rank(objectives), rank)
     assert_array_equal(norm(objectives), norms)
     assert_allclose(
@@ -36,7 +36,7 @@ def test_objectives_rank_and_fitness_equal_the_reference(drawn):
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=10))
 def test_inverse_cost_is_one_for_the_cheapest_and_falls_strictly_with_cost(costs):
     costs = np.array(costs, dtype=float)
-    gain = inverse_cost(costs)
+    gain = inverse_cost(costs, 3.0)
     assert gain.max() == 1
     assert gain.min() > 0
     for a, b in zip(costs, gain, strict=True):

@@ -26,6 +26,8 @@ class Tally:
         What all samples paid together, in ticks of the price list.
     scale : float
         Ticks per unit of money.
+    least_price : float
+        The smallest price that is not 0, in money.
     """
 
     n_samples: int
@@ -34,6 +36,7 @@ class Tally:
     n_correct: IntArray
     total_ticks: IntArray
     scale: float
+    least_price: float
 
     @property
     def vectors(self) -> IntArray:
@@ -49,6 +52,7 @@ class Tally:
             self.n_correct[designs],
             self.total_ticks[designs],
             self.scale,
+            self.least_price,
         )
 
 
@@ -87,7 +91,7 @@ class Cascade:
         paid = self._prices.stage_ticks(acquired)
         total_ticks = (reached * paid).sum(axis=1)
         n_samples = int(reached[0, 0])
-        return Tally(n_samples, reached, n_conclusive, n_correct, total_ticks, self._prices.scale)
+        return Tally(n_samples, reached, n_conclusive, n_correct, total_ticks, self._prices.scale, self._prices.least)
 
 
 def join_tallies(*parts: Tally) -> Tally:
@@ -103,4 +107,5 @@ def join_tallies(*parts: Tally) -> Tally:
         np.concatenate([part.n_correct for part in parts]),
         np.concatenate([part.total_ticks for part in parts]),
         parts[0].scale,
+        parts[0].least_price,
     )

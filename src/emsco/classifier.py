@@ -1,7 +1,7 @@
 """MultiStageClassifier (a given design) and EMSCOClassifier (a searched one), as scikit-learn estimators."""
 
 from collections.abc import Callable
-from math import ceil
+from math import ceil, fsum
 import sys
 from typing import Any, Self
 
@@ -19,14 +19,24 @@ from emsco.exceptions import InvalidInputError, InvalidParameterError
 from emsco.front import Front, make_front
 from emsco.partition import BoolArray, IntArray, acquired_sets, check_design
 from emsco.prices import Costs, PriceList, resolve
-from emsco.problem import Problem, check_columns, check_target, known_codes, split_rows, unit_membership
+from emsco.problem import (
+    Problem,
+    check_columns,
+    check_target,
+    check_validation_size,
+    known_codes,
+    split_rows,
+    unit_membership,
+)
 from emsco.rejection import check_threshold, is_confident
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.stages.base import StageModel, StageTrainer, outcomes_of
 from emsco.stages.cache import StageCache
 from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
-from emsco.table import StackedTable, Table, check_size
+from emsco.table import Rows, StackedTable, Table, check_size
+
+_LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
 
 
 class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -40,6 +50,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     stages_: list[Stage]
     _encoder: Encoder
     _prices: PriceList
+    _named: bool
     _cascade: TrainedCascade
     _paid: NDArray[np.float64]
 
@@ -66,9 +77,10 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         table = Table(X)
-        if table.named and hasattr(self, "feature_names_in_"):
+        column_of: list[int | None]
+        if table.named and self._named:
             position = {name: i for i, name in enumerate(table.names)}
-            column_of = [position.get(str(name)) for name in self.feature_names_in_]
+            column_of = [position.get(code.name) for code in self._encoder.codes]
         elif len(table.names) == self.n_features_in_:
             column_of = list(range(self.n_features_in_))
         else:
@@ -77,7 +89,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "without column names on both, give all of them, in the same order."
             )
         threshold = check_threshold(self.threshold)
-        n_jobs = 1 if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+        n_jobs = 1 if self.n_jobs is None else _n_jobs(self.n_jobs)
         confidence, code, stage = self._cascade.outcomes(table, column_of, threshold, n_jobs=n_jobs)
         conclusive = is_confident(confidence, threshold)
         label = np.ma.MaskedArray(self.classes_.take(code), mask=~conclusive)
@@ -98,7 +110,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         table = Table(X)
         check_size(table)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        self._check_names(X, reset=False)
         if isinstance(X, np.ndarray) and X.dtype.kind == "f" and np.isinf(X).any():
             raise InvalidInputError("X contains inf; replace it by a finite number, or by NaN if it is unknown.")
         everything = range(self.n_features_in_)
@@ -120,34 +132,43 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_cascade")
+
     def _read_table(self, X: Any) -> Table:
-        """Check the training table and record its columns as scikit-learn does."""
+        """Check the training table and record its columns as scikit-learn does; what was fitted before is void."""
+        self.__dict__.pop("_cascade", None)
         table = Table(X)
         check_size(table)
-        validate_data(self, X, skip_check_array=True)
+        self._check_names(X, reset=True)
         return table
 
-    def _set_stages(self, design: IntArray, models: dict[bytes, StageModel]) -> None:
-        """Deploy a design whose stage models are trained."""
-        acquired = acquired_sets(design[None])[0][0]
-        ticks = self._prices.stage_ticks(acquired)
-        prices = ticks / self._prices.scale
-        self._paid = ticks.cumsum() / self._prices.scale
-        self.design_ = design
-        self.stages_ = []
-        for j, units in enumerate(acquired):
+    def _check_names(self, X: Any, *, reset: bool) -> None:
+        try:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        except TypeError as error:  # column names of several types
+            raise InvalidInputError(f"the column names cannot be used: {error}") from error
+
+    def _deploy(self, design: IntArray, models: dict[bytes, StageModel]) -> None:
+        """Set up a design whose stage models are trained."""
+        prices = self._prices
+        stages = []
+        for j, units in enumerate(acquired_sets(design[None])[0][0]):
             new = np.flatnonzero(design == j)
-            owned = [c for unit in np.flatnonzero(units) for c in self._prices.unit_columns[unit]]
-            self.stages_.append(
+            owned = [c for unit in np.flatnonzero(units) for c in prices.unit_columns[unit]]
+            stages.append(
                 Stage(
-                    features=tuple(self._prices.unit_names[unit] for unit in new),
-                    price=float(prices[j]),
+                    features=tuple(prices.unit_names[unit] for unit in new),
+                    price=fsum(prices.prices[new]),
                     model=models[_key(units)],
-                    new_columns=tuple(c for unit in new for c in self._prices.unit_columns[unit]),
+                    new_columns=tuple(c for unit in new for c in prices.unit_columns[unit]),
                     encoded_columns=self._encoder.positions(owned),
                 )
             )
-        self._cascade = TrainedCascade(self._encoder, self.stages_, n_classes=self.classes_.size)
+        self.design_ = design
+        self.stages_ = stages
+        self._paid = np.array([fsum(prices.prices[design <= j]) for j in range(len(stages))])
+        self._cascade = TrainedCascade(self._encoder, stages, n_classes=self.classes_.size)
 
 
 class MultiStageClassifier(_StagedClassifier):
@@ -220,20 +241,24 @@ class MultiStageClassifier(_StagedClassifier):
         self
         """
         check_threshold(self.threshold)
+        seed = _seed(self.random_state)
+        n_jobs = _n_jobs(self.n_jobs)
         table = self._read_table(X)
-        codes, self.classes_ = check_target(y, table.n_rows)
-        self._prices = resolve(self.costs, table.names)
-        n_units = self._prices.n_units
-        design = np.zeros(n_units, dtype=np.int64)
+        codes, classes = check_target(y, table.n_rows)
+        prices = resolve(self.costs, table.names)
+        design = np.zeros(prices.n_units, dtype=np.int64)
         if self.design is not None:
-            design = check_design(self.design, self._prices.unit_names)
-        self._encoder = Encoder(table, slice(None))
-        encoded = self._encoder.encode(table, slice(None))
+            design = check_design(self.design, prices.unit_names)
+        encoder = Encoder(table, slice(None))
         trainer = _trainer(
-            _without_validation(encoded, codes, self.classes_.size, self._encoder, self._prices),
-            self.estimator, _seed(self.random_state), self.n_jobs,
-        )  # fmt: skip
-        self._set_stages(design, _train_models(trainer, design[None]))
+            _without_validation(encoder.encode(table, slice(None)), codes, classes.size, encoder, prices),
+            self.estimator,
+            seed,
+            n_jobs,
+        )
+        models = _train_models(trainer, design[None])
+        self.classes_, self._prices, self._encoder, self._named = classes, prices, encoder, table.named
+        self._deploy(design, models)
         return self
 
 
@@ -342,63 +367,77 @@ class EMSCOClassifier(_StagedClassifier):
         """
         threshold = check_threshold(self.threshold)
         settings = _search_settings(self.search)
-        if isinstance(self.cache_bytes, bool) or not isinstance(self.cache_bytes, int) or self.cache_bytes < 1:
-            raise InvalidParameterError(f"cache_bytes must be a positive number of bytes; got {self.cache_bytes!r}.")
-        table = self._read_table(X)
-        codes, self.classes_ = check_target(y, table.n_rows)
-        self._prices = resolve(self.costs, table.names)
-        max_stages = _max_stages(self.max_stages, self._prices.n_units)
         seed = _seed(self.random_state)
+        n_jobs = _n_jobs(self.n_jobs)
+        self._check_parameters()
+        table = self._read_table(X)
+        codes, classes = check_target(y, table.n_rows)
+        prices = resolve(self.costs, table.names)
+        max_stages = _max_stages(self.max_stages, prices.n_units)
         split_rng, search_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
 
-        train_rows: NDArray[np.intp] | slice = slice(None)
-        validation_rows: NDArray[np.intp] | slice = slice(None)
+        train_rows: Rows = slice(None)
+        validation_rows: Rows = slice(None)
         if (X_val is None) != (y_val is None):
             raise InvalidInputError("give X_val and y_val together, or neither.")
         if X_val is None:
             validation_table = table
-            train_rows, validation_rows = split_rows(codes, self.validation, split_rng, self.classes_)
+            train_rows, validation_rows = split_rows(codes, self.validation, split_rng, classes)
             validation_codes = codes[validation_rows]
         else:
             validation_table = Table(X_val)
             check_size(validation_table)
             check_columns(validation_table, table)
-            validation_codes = known_codes(y_val, self.classes_, validation_table.n_rows)
+            validation_codes = known_codes(y_val, classes, validation_table.n_rows)
+        check_validation_size(validation_codes.size)
 
-        encoder = Encoder(table, train_rows)
+        encoder = Encoder(table, train_rows, validation_table)
         problem = Problem(
             train=encoder.encode(table, train_rows),
             y_train=codes[train_rows].copy(),
             validation=encoder.encode(validation_table, validation_rows),
             y_validation=validation_codes,
-            n_classes=self.classes_.size,
-            unit_columns=unit_membership(encoder, self._prices),
-            prices=self._prices,
+            n_classes=classes.size,
+            unit_columns=unit_membership(encoder, prices),
+            prices=prices,
         )
-        trainer = _trainer(problem, self.estimator, seed, self.n_jobs)
         cache = StageCache(
-            trainer, problem.y_validation, n_units=self._prices.n_units, threshold=threshold,
-            max_bytes=self.cache_bytes,
-        )  # fmt: skip
+            _trainer(problem, self.estimator, seed, n_jobs),
+            problem.y_validation,
+            n_units=prices.n_units,
+            threshold=threshold,
+            max_bytes=int(self.cache_bytes),
+        )
         progress = _Progress(settings, cache) if self.verbose else None
         found = evolve(
-            Cascade(cache, self._prices).tally,
+            Cascade(cache, prices).tally,
             settings,
-            n_features=self._prices.n_units,
+            n_features=prices.n_units,
             max_stages=max_stages,
             rng=search_rng,
             on_generation=progress,
         )
         if progress is not None:
             progress.close()
-        self.front_ = make_front(found.designs, found.tally, found.n_ties, self._prices.unit_names)
-        self.n_generations_ = found.n_generations
-        self.n_feature_sets_ = cache.n_trained
-        self._encoder = encoder
+        front = make_front(found.designs, found.tally, found.ties, prices.unit_names)
+        n_feature_sets = cache.n_trained
         if self.refit:
-            trainer = self._refit_trainer(table, validation_table, codes, validation_codes, seed)
-        self._models = _train_models(trainer, self.front_.designs)
-        return self.use(self._chosen())
+            if validation_table is not table:
+                table = StackedTable(table, validation_table)
+                codes = np.concatenate([codes, validation_codes])
+            encoder = Encoder(table, slice(None))
+            everything = _without_validation(encoder.encode(table, slice(None)), codes, classes.size, encoder, prices)
+            models = _train_models(_trainer(everything, self.estimator, seed, n_jobs), front.designs)
+        else:
+            sets = _distinct_sets(front.designs)
+            models = dict(zip(map(_key, sets), cache.models(sets), strict=True))
+
+        self.classes_, self._prices, self._encoder, self._named = classes, prices, encoder, table.named
+        self.front_ = front
+        self.n_generations_ = found.n_generations
+        self.n_feature_sets_ = n_feature_sets
+        self._models = models
+        return self.use(0 if self.choose == "fitness" else self.choose(front))  # type: ignore[operator]
 
     def use(self, point: int) -> Self:
         """Deploy another point of the front; its stages are trained already.
@@ -412,35 +451,27 @@ class EMSCOClassifier(_StagedClassifier):
         -------
         self
         """
-        check_is_fitted(self, "front_")
+        if not hasattr(self, "front_"):
+            check_is_fitted(self)
         if isinstance(point, bool) or not isinstance(point, int | np.integer) or not 0 <= point < len(self.front_):
             raise InvalidParameterError(
                 f"{point!r} is no point of the front; it has the points 0 to {len(self.front_) - 1}."
             )
         self.point_ = int(point)
-        self._set_stages(self.front_.designs[point], self._models)
+        self._deploy(self.front_.designs[point], self._models)
         return self
 
-    def _chosen(self) -> int:
-        if self.choose == "fitness":
-            return 0
-        if not callable(self.choose):
+    def _check_parameters(self) -> None:
+        if self.choose != "fitness" and not callable(self.choose):
             raise InvalidParameterError(
                 f"choose must be 'fitness' or a function of the front that returns an index; got {self.choose!r}."
             )
-        return self.choose(self.front_)
-
-    def _refit_trainer(
-        self, table: Table, validation_table: Table, codes: IntArray, validation_codes: IntArray, seed: int
-    ) -> StageTrainer:
-        """Return a trainer of all rows; what the front says stays what was measured before."""
-        if validation_table is not table:
-            table = StackedTable(table, validation_table)
-            codes = np.concatenate([codes, validation_codes])
-        encoder = self._encoder = Encoder(table, slice(None))
-        encoded = encoder.encode(table, slice(None))
-        problem = _without_validation(encoded, codes, self.classes_.size, encoder, self._prices)
-        return _trainer(problem, self.estimator, seed, self.n_jobs)
+        cache = self.cache_bytes
+        if isinstance(cache, bool) or not isinstance(cache, int | np.integer) or cache < 1:
+            raise InvalidParameterError(f"cache_bytes must be a positive number of bytes; got {cache!r}.")
+        for name in ("refit", "verbose"):
+            if not isinstance(getattr(self, name), bool | np.bool_ | int):
+                raise InvalidParameterError(f"{name} must be True or False; got {getattr(self, name)!r}.")
 
 
 class _Progress:
@@ -467,9 +498,15 @@ class _Progress:
             print(file=sys.stderr, flush=True)
 
 
-def _trainer(problem: Problem, estimator: Any, seed: int, n_jobs: int | None) -> StageTrainer:
+def _trainer(problem: Problem, estimator: Any, seed: int, n_jobs: int) -> StageTrainer:
     if estimator is None:
-        return LogisticTrainer(problem, n_jobs=effective_n_jobs(n_jobs))
+        n_logits = 1 if problem.n_classes == 2 else problem.n_classes
+        if n_logits * problem.train.shape[0] <= _LARGEST_NEWTON:
+            return LogisticTrainer(problem, n_jobs=n_jobs)
+        from sklearn.linear_model import LogisticRegression
+
+        # Newton's method solves for all weights of a set at once; with many classes and columns that does not pay.
+        estimator = LogisticRegression(tol=1e-8, max_iter=10_000)
     return EstimatorTrainer(problem, estimator, seed=seed, n_jobs=n_jobs)
 
 
@@ -482,11 +519,16 @@ def _without_validation(
     )
 
 
-def _train_models(trainer: StageTrainer, designs: IntArray) -> dict[bytes, StageModel]:
-    """Return the models of all feature sets that the designs need, by set."""
+def _distinct_sets(designs: IntArray) -> BoolArray:
+    """Return the feature sets that the designs need, each once."""
     acquired, exists = acquired_sets(designs)
-    sets = np.unique(acquired[exists], axis=0)
-    return {_key(units): model for units, model in zip(sets, trainer.models(sets), strict=True)}
+    return np.unique(acquired[exists], axis=0)
+
+
+def _train_models(trainer: StageTrainer, designs: IntArray) -> dict[bytes, StageModel]:
+    """Train the feature sets that the designs need, by set; no validation samples, so nothing to score."""
+    sets = _distinct_sets(designs)
+    return dict(zip(map(_key, sets), trainer.models(sets, trainer.train(sets)), strict=True))
 
 
 def _key(units: BoolArray) -> bytes:
@@ -510,4 +552,18 @@ def _max_stages(max_stages: Any, n_units: int) -> int:
 
 
 def _seed(random_state: Any) -> int:
-    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    try:
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    except ValueError as error:
+        raise InvalidParameterError(
+            f"random_state must be a whole number, a numpy RandomState or None; got {random_state!r}."
+        ) from error
+
+
+def _n_jobs(n_jobs: Any) -> int:
+    try:
+        return int(effective_n_jobs(n_jobs))
+    except (TypeError, ValueError) as error:
+        raise InvalidParameterError(
+            f"n_jobs must be None, a positive number of workers, or -1 for all cores; got {n_jobs!r}."
+        ) from error

@@ -134,12 +134,13 @@ class TrainedCascade:
         confidence = np.empty(n_rows)
         code = np.empty(n_rows, dtype=np.intp)
         exit_stage = np.empty(n_rows, dtype=np.intp)
-        positions = np.array(column_of, dtype=np.int64)
+        cells, strides = _flat(numbers)
+        positions = np.array(column_of, dtype=np.uint64)
         compiled = self._compiled
 
         def task(start: int) -> None:
             stop = min(start + step, n_rows)
-            arguments = (numbers, positions, start, stop, *compiled, threshold, confidence, code, exit_stage)
+            arguments = (cells, strides, positions, start, stop, *compiled, threshold, confidence, code, exit_stage)
             row, column = rows.walk(*arguments)
             if row >= 0:
                 raise InvalidInputError(infinite_cell(self._encoder.codes[column].name, row))
@@ -191,6 +192,13 @@ class TrainedCascade:
                 kept[stage.encoded_columns] = Z[stage.encoded_columns][:, ~confident]
                 Z = kept
         return probabilities, exit_stage
+
+
+def _flat(matrix: FloatArray) -> tuple[FloatArray, NDArray[np.uint64]]:
+    """Return a matrix as its cells in memory order, and how far apart rows and columns are."""
+    if matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
+        return matrix.T.reshape(-1), np.array([1, matrix.shape[0]], dtype=np.uint64)
+    return np.ascontiguousarray(matrix).reshape(-1), np.array([matrix.shape[1], 1], dtype=np.uint64)
 
 
 def _compiled_arguments(encoder: Encoder, stages: Sequence[Stage]) -> tuple[Any, ...] | None:

@@ -8,14 +8,16 @@ beyond the 31 most frequent share a column, and unseen ones are zero everywhere.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 
+from emsco._kernels.rows import FARTHEST
 from emsco.exceptions import InvalidInputError, SuspiciousColumnWarning
-from emsco.table import Rows, Table, is_missing, to_number, to_numbers
+from emsco.table import Rows, Table, is_missing, no_dates, to_number, to_numbers
 
 _MAX_CATEGORIES = 32
 _SUSPICIOUS = 0.8  # share of numbers in a text column that makes us ask
@@ -39,8 +41,10 @@ class NumberCode:
         """Write the encoded columns of ``values``, the given rows of a table, into ``out`` (n_encoded, n_rows)."""
         numbers = to_numbers(values, self.name, rows)
         encoded = out[0]
-        np.subtract(numbers, self.mean, out=encoded)
-        encoded *= self.inverse_scale
+        with np.errstate(over="ignore"):
+            np.subtract(numbers, self.mean, out=encoded)
+            encoded *= self.inverse_scale
+        np.clip(encoded, -FARTHEST, FARTHEST, out=encoded)
         missing = np.isnan(numbers)
         encoded[missing] = 0.0
         if self.flags_missing:
@@ -77,6 +81,14 @@ ColumnCode = NumberCode | CategoryCode
 class Encoder:
     """The encoded columns of a table.
 
+    Parameters
+    ----------
+    table : Table
+    rows : slice or array of int
+        Rows to learn from.
+    *others : Table
+        Tables that will be encoded too: a column is one of numbers only if it is in all of them.
+
     Attributes
     ----------
     codes : list of ColumnCode
@@ -85,12 +97,23 @@ class Encoder:
         Column c of the table fills the rows ``starts[c]:starts[c + 1]`` of an encoded matrix.
     """
 
-    def __init__(self, table: Table, rows: Rows) -> None:
-        self.codes = [
-            _learn(table.column(c)[rows], name, rows, categorical=table.is_categorical(c))
-            for c, name in enumerate(table.names)
-        ]
+    def __init__(self, table: Table, rows: Rows, *others: Table) -> None:
+        self.codes = [self._code(c, table, rows, others) for c in range(len(table.names))]
         self.starts = np.cumsum([0, *(len(code.names) for code in self.codes)])
+
+    @staticmethod
+    def _code(c: int, table: Table, rows: Rows, others: tuple[Table, ...]) -> ColumnCode:
+        """Learn a column: whether it is numbers from all cells there are, everything else from the given rows."""
+        name, values = table.names[c], table.column(c)
+        if not table.is_categorical(c) and all(holds_numbers(t.column(c)) for t in (table, *others)):
+            return _learn_number(values[rows], name, rows)
+        if values.dtype.kind in "fiub":  # the text is in another table
+            values = values.astype(object)
+        if any(isinstance(cell, date | timedelta) for cell in values.tolist()):
+            raise InvalidInputError(no_dates(name))
+        if not table.is_categorical(c):
+            _warn_if_suspicious(values.tolist(), name)
+        return _learn_categories(values[rows].tolist(), name)
 
     @property
     def n_encoded(self) -> int:
@@ -119,28 +142,24 @@ class Encoder:
         return out
 
 
-def _learn(values: NDArray[Any], name: str, rows: Rows, *, categorical: bool) -> ColumnCode:
+def holds_numbers(values: NDArray[Any]) -> bool:
+    """Return whether a column is numbers: by its type, or because every known cell is one and at least one is known."""
     if values.dtype.kind in "fiub":
-        return _learn_number(values, name, rows)
+        return True
     cells = values.tolist()
-    if not categorical:
-        numbers = sum(to_number(cell) is not None for cell in cells)
-        if numbers == len(cells):
-            return _learn_number(values, name, rows)
-        _warn_if_suspicious(cells, numbers, name)
-    return _learn_categories(cells, name)
+    return all(to_number(cell) is not None for cell in cells) and not all(is_missing(cell) for cell in cells)
 
 
-def _warn_if_suspicious(cells: list[Any], numbers: int, name: str) -> None:
+def _warn_if_suspicious(cells: list[Any], name: str) -> None:
     """Warn of a column of numbers that a few words turned into categories."""
-    missing = sum(is_missing(cell) for cell in cells)
-    if numbers - missing > _SUSPICIOUS * (len(cells) - missing):
-        odd = sorted({repr(cell) for cell in cells if to_number(cell) is None})[:3]
+    known = [cell for cell in cells if not is_missing(cell)]
+    words = [cell for cell in known if to_number(cell) is None]
+    if len(words) < (1 - _SUSPICIOUS) * len(known):
         warnings.warn(
-            f"column {name!r} is read as categories, although all but {len(cells) - numbers} of its values are "
-            f"numbers; if {', '.join(odd)} mean missing, make them so.",
+            f"column {name!r} is read as categories, although all but {len(words)} of its values are numbers; if "
+            f"{', '.join(sorted({repr(word) for word in words})[:3])} mean missing, make them so.",
             SuspiciousColumnWarning,
-            stacklevel=2,
+            stacklevel=6,
         )
 
 

@@ -77,7 +77,12 @@ def check_design(design: ArrayLike | Sequence[Sequence[str]], unit_names: Sequen
     >>> check_design([["sex", "age"], ["blood"]], ["age", "blood", "sex"])
     array([0, 1, 0])
     """
-    entries: list[Any] = list(design)  # type: ignore[arg-type]
+    try:
+        entries: list[Any] = list(design)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidDesignError(
+            f"design is {design!r}; give one stage number (from 0) per feature, or a list of feature names per stage."
+        ) from None
     if entries and all(isinstance(e, Sequence | set | frozenset | np.ndarray) for e in entries):
         return _row_from_names(entries, list(unit_names))
     try:

@@ -7,6 +7,7 @@ that cost the same compare as equal whatever the order of the additions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import fsum
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from emsco.exceptions import InvalidPricesError
 
-# The largest sum of all prices, in ticks. Times 2**20 samples it still is an exact float64.
-_MAX_TOTAL_TICKS = 2**33
+_MAX_TOTAL_TICKS = 2**40  # the largest sum of all prices; times the largest number of samples it fits an int64
+MAX_SAMPLES = 2**22
 _MAX_DECIMALS = 6
 
 
@@ -54,15 +55,18 @@ class PriceList:
     unit_names : tuple of str
     unit_columns : tuple of tuple of int
         Positions of the columns each unit yields.
+    prices : ndarray of shape (n_units,)
+        Prices as the user gave them.
     ticks : ndarray of shape (n_units,)
-        Whole prices; ``ticks / scale`` is the price in the user's money.
+        Whole prices, by which the search compares. They are exact for prices of up to six decimals whose sum is below
+        2**40 in units of the last decimal; others are rounded to one part in 2**40 of the sum, and never to 0.
     scale : float
-        Ticks per unit of money. Prices with up to six decimals are exact; others are rounded to one part in 2**33 of
-        their sum.
+        Ticks per unit of money.
     """
 
     unit_names: tuple[str, ...]
     unit_columns: tuple[tuple[int, ...], ...]
+    prices: NDArray[np.float64]
     ticks: NDArray[np.int64]
     scale: float
 
@@ -74,7 +78,12 @@ class PriceList:
     @property
     def total(self) -> float:
         """Price of buying everything."""
-        return float(self.ticks.sum()) / self.scale
+        return fsum(self.prices)
+
+    @property
+    def least(self) -> float:
+        """The smallest price that is not 0; 1 if all are."""
+        return float(min(self.prices[self.prices > 0], default=1.0))
 
     def stage_ticks(self, acquired: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return what each stage adds to the bill of an input that reaches it.
@@ -87,6 +96,13 @@ class PriceList:
         # Sums of ticks stay below 2**53, so the float product is exact, and BLAS does it.
         owned = (acquired.astype(np.float64) @ self.ticks.astype(np.float64)).astype(np.int64)
         return np.diff(owned, axis=-1, prepend=0)
+
+
+def _from_series(series: Any, names: list[str]) -> PriceList:
+    """Match a pandas Series by its index, unless that only counts the rows."""
+    if list(series.index) == list(range(len(series))) and names[: len(series)] != [str(i) for i in series.index]:
+        return resolve(series.to_numpy(), names)
+    return _from_units(Prices(price=series.to_dict()), names)
 
 
 def resolve(costs: Costs, column_names: Sequence[str]) -> PriceList:
@@ -105,6 +121,9 @@ def resolve(costs: Costs, column_names: Sequence[str]) -> PriceList:
         return _from_units(costs, names)
     if isinstance(costs, Mapping):
         return _from_units(Prices(price=costs), names)
+    module = type(costs).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(costs, "to_dict") and getattr(costs, "ndim", 0) == 1:
+        return _from_series(costs, names)
     try:
         values = np.asarray(costs, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -113,18 +132,25 @@ def resolve(costs: Costs, column_names: Sequence[str]) -> PriceList:
         ) from error
     if values.ndim != 1 or values.size != len(names):
         raise InvalidPricesError(
-            f"costs has shape {values.shape}, but the table has {len(names)} columns; give one price per column."
+            f"costs has shape {values.shape}, but the table has {len(names)} columns; give one price per column, or a "
+            "mapping of column name to price."
         )
     return _price_list(names, [(i,) for i in range(len(names))], values.tolist())
 
 
 def _from_units(prices: Prices, names: list[str]) -> PriceList:
+    for part in ("units", "price"):
+        if not isinstance(getattr(prices, part), Mapping) and not hasattr(getattr(prices, part), "items"):
+            raise InvalidPricesError(
+                f"Prices: {part} must be a mapping by unit name; got {getattr(prices, part)!r}. As in "
+                "Prices(units={'panel': ['sodium', 'creatinine']}, price={'panel': 40, 'age': 1})."
+            )
     position = {name: i for i, name in enumerate(names)}
     owner: dict[int, str] = {}
     for unit, columns in prices.units.items():
-        if isinstance(columns, str) or len(columns) == 0:
+        if isinstance(columns, str) or not hasattr(columns, "__len__") or len(columns) == 0:
             raise InvalidPricesError(f"unit {unit!r} must list the columns it yields; got {columns!r}.")
-        for column in columns:
+        for column in map(str, columns):
             if column not in position:
                 raise InvalidPricesError(
                     f"unit {unit!r} yields the column {column!r}, which the table does not have; columns: {names}."
@@ -146,10 +172,13 @@ def _from_units(prices: Prices, names: list[str]) -> PriceList:
     given = {str(unit): value for unit, value in prices.price.items()}
     missing = [unit for unit in unit_columns if unit not in given]
     unknown = [unit for unit in given if unit not in unit_columns]
-    if missing:
-        raise InvalidPricesError(f"no price for {missing}; add {'it' if len(missing) == 1 else 'them'} (0 if known).")
-    if unknown:
-        raise InvalidPricesError(f"there is a price for {unknown}, but the table has no such column or unit.")
+    inside = [unit for unit in unknown if unit in position]
+    if inside:
+        raise InvalidPricesError(f"there is a price for {inside}, which are inside a unit; price the unit alone.")
+    if missing or unknown:
+        lacking = f"no price for {missing}; add it (0 if known from the start). " if missing else ""
+        surplus = f"There is a price for {unknown}, but the table has no such column or unit." if unknown else ""
+        raise InvalidPricesError((lacking + surplus).strip())
     return _price_list(
         list(unit_columns), [tuple(columns) for columns in unit_columns.values()], [given[u] for u in unit_columns]
     )
@@ -163,20 +192,26 @@ def _price_list(names: list[str], columns: list[tuple[int, ...]], values: Sequen
             good = False
         if not good:
             raise InvalidPricesError(f"the price of {name!r} is {value!r}; a price is a number of at least 0.")
-    ticks, scale = _to_ticks(np.array([float(value) for value in values]))
+    prices = np.array([float(value) for value in values])
+    ticks, scale = _to_ticks(prices)
+    prices.setflags(write=False)
     ticks.setflags(write=False)
-    return PriceList(tuple(names), tuple(columns), ticks, scale)
+    return PriceList(tuple(names), tuple(columns), prices, ticks, scale)
 
 
 def _to_ticks(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
     """Return whole numbers and their scale: decimal where that is exact, binary fractions of the total otherwise."""
-    total = values.sum()
+    with np.errstate(over="ignore"):
+        total = float(values.sum())
     for decimals in range(_MAX_DECIMALS + 1):
         scale = 10.0**decimals
-        ticks = np.rint(values * scale)
-        if ticks.sum() > _MAX_TOTAL_TICKS:
+        if total * scale > _MAX_TOTAL_TICKS:
             break
+        ticks = np.rint(values * scale)
         if np.array_equal(ticks / scale, values):
             return ticks.astype(np.int64), scale
-    scale = float(_MAX_TOTAL_TICKS / total)
-    return np.rint(values * scale).astype(np.int64), scale
+    with np.errstate(over="ignore"):
+        scale = float(np.divide(_MAX_TOTAL_TICKS, total))
+    if not (np.isfinite(total) and np.isfinite(scale)):
+        raise InvalidPricesError(f"the prices add up to {total!r}, which is too large or too small; use another unit.")
+    return np.where(values > 0, np.maximum(np.rint(values * scale), 1), 0).astype(np.int64), scale

@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from emsco.encoding import Encoder
 from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidTargetError, RareClassWarning
-from emsco.prices import PriceList
+from emsco.prices import MAX_SAMPLES, PriceList
 from emsco.table import Table, is_missing
 
 
@@ -73,6 +73,8 @@ def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
         raise InvalidTargetError(f"y must be one label per row: {error}") from error
     if labels.size != n_rows:
         raise InvalidTargetError(f"y has {labels.size} labels, but X has {n_rows} rows; give one label per row.")
+    if labels.dtype.kind in "mM":
+        raise InvalidTargetError("y holds dates or durations; give class labels.")
     if labels.dtype.kind == "f":
         bad = ~np.isfinite(labels)
     elif labels.dtype.kind == "O":
@@ -162,6 +164,14 @@ def split_rows(
     return np.flatnonzero(~validates), np.flatnonzero(validates)
 
 
+def check_validation_size(n_rows: int) -> None:
+    """Raise if the bill of so many rows could overflow the counters."""
+    if n_rows > MAX_SAMPLES:
+        raise InvalidInputError(
+            f"{n_rows:,} validation rows are more than the {MAX_SAMPLES:,} that can be counted; validate on fewer."
+        )
+
+
 def check_columns(table: Table, fitted: Table) -> None:
     """Raise unless a second table given to fit has the columns of the first, in the same order."""
     if table.names != fitted.names:
@@ -174,7 +184,8 @@ def _plain(y: Any) -> NDArray[Any]:
     """Return labels of any array-like, pandas or polars type as a NumPy array."""
     module = type(y).__module__.partition(".")[0]
     if module == "pandas":
-        y = y.astype(object).to_numpy() if y.ndim == 1 and not isinstance(y.dtype, np.dtype) else y.to_numpy()
+        plain = y.ndim > 1 or isinstance(y.dtype, np.dtype)
+        y = y.to_numpy() if plain else np.asarray(y.astype(object))
     elif module == "polars":
         y = np.array(y.to_list(), dtype=object) if hasattr(y, "to_list") else y.to_numpy()
     if isinstance(y, list | tuple) and any(isinstance(label, str) for label in y):
@@ -185,16 +196,15 @@ def _plain(y: Any) -> NDArray[Any]:
             array = np.asarray(y)
         except (ValueError, Warning) as error:
             raise InvalidTargetError(f"y cannot be read as labels: {error}") from error
-    if array.dtype.kind == "O" and array.ndim == 1:
-        array = _unboxed(array)
-    return array
+    return _unboxed(array) if array.dtype.kind == "O" else array
 
 
 def _unboxed(labels: NDArray[Any]) -> NDArray[Any]:
     """Return object labels of one kind in their own type, so that classes look like what the user has."""
-    kinds = {type(label) for label in labels.tolist()}
-    if kinds == {str}:
+    flat = labels.ravel().tolist()
+    if flat and all(isinstance(label, str) for label in flat):
         return labels.astype(np.str_)
+    kinds = {type(label) for label in flat}
     if kinds and (kinds <= {int} or kinds <= {bool} or kinds <= {int, float}):
         return np.array(labels.tolist())
     return labels

@@ -126,19 +126,16 @@ def ranks(points: Sequence[tuple[Any, Any, Any]]) -> list[int]:
     return [max(level) - t for t in level]
 
 
-def inverse_costs(costs: Sequence[Fraction]) -> list[float]:
-    """Return g3 of a generation; shifted by the least positive cost if something is free."""
+def inverse_costs(costs: Sequence[Fraction], least_price: float) -> list[float]:
+    """Return g3 of a generation; shifted by the smallest positive price if something is free."""
     paid = [float(cost) for cost in costs]
-    positive = [cost for cost in paid if cost > 0]
-    if not positive:
-        return [1.0] * len(paid)
-    shift = 0.0 if min(paid) > 0 else min(positive)
+    shift = 0.0 if min(paid) > 0 else least_price
     return [(min(paid) + shift) / (cost + shift) for cost in paid]
 
 
-def norms(points: Sequence[tuple[Fraction, Fraction, Fraction]]) -> list[float]:
+def norms(points: Sequence[tuple[Fraction, Fraction, Fraction]], least_price: float) -> list[float]:
     """Return the l2 norm of (g1, g2, g3) of every design of a generation."""
-    g3 = inverse_costs([point[2] for point in points])
+    g3 = inverse_costs([point[2] for point in points], least_price)
     return [sqrt(float(p[0]) ** 2 + float(p[1]) ** 2 + g**2) for p, g in zip(points, g3, strict=True)]
 
 
@@ -211,12 +208,18 @@ class Generation:
     n_nondominated: int
 
 
-def score(population: list[Design], evaluate: Callable[[Design], Vector], n_samples: int, epsilon: float) -> Generation:
+def score(
+    population: list[Design],
+    evaluate: Callable[[Design], Vector],
+    n_samples: int,
+    least_price: float,
+    epsilon: float,
+) -> Generation:
     """Evaluate and rank a population."""
     vectors = [evaluate(design) for design in population]
     points = [objectives(vector, n_samples) for vector in vectors]
     rank = ranks(points)
-    norm = norms(points)
+    norm = norms(points, least_price)
     order = sorted(
         range(len(population)), key=lambda i: (-rank[i], -norm[i], stage_count(population[i]), population[i])
     )
@@ -236,6 +239,7 @@ def evolve(
     n_features: int,
     max_stages: int,
     n_samples: int,
+    least_price: float,
     rng: np.random.Generator,
 ) -> list[Generation]:
     """Run the search and return every generation; the front is the last one's non-dominated unique designs."""
@@ -246,18 +250,20 @@ def evolve(
         mutate([0] * n_features, list(c), list(d), settings.stage_bias, max_stages)
         for c, d in zip(chosen, draws, strict=True)
     ]
-    history = [score(population, evaluate, n_samples, settings.epsilon)]
+    history = [score(population, evaluate, n_samples, least_price, settings.epsilon)]
     unchanged = 0
     while len(history) <= settings.max_generations and (settings.patience is None or unchanged < settings.patience):
         last = history[-1]
-        history.append(score(_children(last, settings, max_stages, rng), evaluate, n_samples, settings.epsilon))
+        children = _children(last, settings, max_stages, rng)
+        history.append(score(children, evaluate, n_samples, least_price, settings.epsilon))
         same = history[-1].population[history[-1].unique[0]] == last.population[last.unique[0]]
         unchanged = unchanged + 1 if same else 0
     return history
 
 
 def _children(last: Generation, settings: Settings, max_stages: int, rng: np.random.Generator) -> list[Design]:
-    n_elite = max(ceil(settings.elite_fraction * len(last.unique)), last.n_nondominated)
+    by_fraction = min(ceil(settings.elite_fraction * len(last.unique)), 4 * settings.population_size // 5)
+    n_elite = max(by_fraction, last.n_nondominated)
     elite = [last.population[i] for i in last.unique[:n_elite]]
     size = max(settings.population_size, ceil(Fraction(5 * n_elite, 4)))
     m, n = size - n_elite, len(elite[0])

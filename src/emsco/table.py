@@ -30,6 +30,8 @@ class Table:
 
     def __init__(self, X: Any) -> None:
         kind = type(X).__module__.partition(".")[0]
+        if kind == "polars" and type(X).__name__ == "LazyFrame":
+            raise InvalidInputError("X is a polars LazyFrame; pass X.collect().")
         if kind in ("pandas", "polars") and hasattr(X, "columns"):
             self._frame = kind
             self._data = X
@@ -140,13 +142,10 @@ def to_number(value: Any) -> float | None:
     """Return a Python value as a number, NaN for a missing one, None if it is neither."""
     if is_missing(value):
         return np.nan
-    if isinstance(value, bool | int | float | str):
-        try:
-            return float(value)
-        except ValueError:
-            return None
     try:
         return float(value)
+    except OverflowError:
+        return np.inf
     except (TypeError, ValueError):
         return None
 
@@ -191,7 +190,7 @@ def _pandas_column(series: Any) -> NDArray[Any]:
             raise InvalidInputError(f"column {series.name!r} holds complex numbers; give real ones.")
         values = series.to_numpy(dtype=np.float64, na_value=np.nan)
     elif types.is_datetime64_any_dtype(dtype) or types.is_timedelta64_dtype(dtype):
-        raise InvalidInputError(_no_dates(series.name))
+        raise InvalidInputError(no_dates(series.name))
     else:
         values = series.astype(object).to_numpy()
     return np.asarray(values)
@@ -202,11 +201,12 @@ def _polars_column(series: Any) -> NDArray[Any]:
 
     dtype = series.dtype
     if dtype.is_temporal():
-        raise InvalidInputError(_no_dates(series.name))
+        raise InvalidInputError(no_dates(series.name))
     if dtype.is_numeric() or dtype == polars.Boolean:
         return np.asarray(series.cast(polars.Float64).to_numpy())
     return np.array([*series.to_list(), None], dtype=object)[:-1]  # the None keeps lists from becoming a matrix
 
 
-def _no_dates(name: Any) -> str:
+def no_dates(name: Any) -> str:
+    """Return what to say of a column of dates."""
     return f"column {name!r} holds dates or durations; turn it into a number, such as days before the decision."

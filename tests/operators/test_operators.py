@@ -80,9 +80,11 @@ def test_ties_go_to_the_simplest_design():
 
 
 def test_elites_are_all_non_dominated_vectors_or_the_best_fraction():
-    assert count_elite(100, 7, elite_fraction=0.2) == 20
-    assert count_elite(101, 7, elite_fraction=0.2) == 21
-    assert count_elite(100, 70, elite_fraction=0.2) == 70
+    assert count_elite(100, 7, elite_fraction=0.2, population_size=300) == 20
+    assert count_elite(101, 7, elite_fraction=0.2, population_size=300) == 21
+    assert count_elite(100, 70, elite_fraction=0.2, population_size=300) == 70
+    assert count_elite(300, 7, elite_fraction=1.0, population_size=300) == 240
+    assert count_elite(300, 290, elite_fraction=1.0, population_size=300) == 290
 
 
 @given(st.integers(1, 2000), st.integers(2, 600))

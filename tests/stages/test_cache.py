@@ -1,12 +1,17 @@
+import re
+import tracemalloc
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
 from numpy.testing import assert_array_equal
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 from emsco._kernels import bitset
 from emsco.exceptions import InvalidParameterError
 from emsco.stages.cache import StageCache
+from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
 from tests.strategies import problem
 
@@ -26,6 +31,9 @@ class CountingTrainer:
 
     def outcomes(self, feature_sets, memory):
         return self._trainer.outcomes(feature_sets, memory)
+
+    def models(self, feature_sets, memory):
+        return self._trainer.models(feature_sets, memory)
 
 
 def make_cache(threshold=0.7, max_bytes=PLENTY, seed=0):
@@ -51,6 +59,27 @@ def test_no_set_is_trained_twice_and_repeats_share_a_slot():
     confident, right = expected_bits(p, SETS[[2, 3, 1]], 0.7)
     assert_array_equal(cache.confident[second], confident)
     assert_array_equal(cache.right[second], right)
+
+
+def test_models_are_not_trained_again():
+    _, trainer, cache = make_cache()
+    cache.slots(SETS)
+    models = cache.models(SETS[10:20])
+    assert len(models) == 10
+    assert len(trainer.trained) == len(SETS)
+
+
+def test_what_is_held_besides_the_cache_is_bounded():
+    p = problem(0, n_features=8, n_validation=30_000)
+    sets = ((np.arange(1, 256)[:, None] >> np.arange(8)) & 1).astype(np.bool_)
+    trainer = EstimatorTrainer(p, GaussianNB(), seed=0)
+    tracemalloc.start()
+    cache = StageCache(trainer, p.y_validation, n_units=8, threshold=0.7, max_bytes=2**26)
+    assert cache.capacity > 200
+    cache.slots(sets[:200])  # 54 MB of confidences and labels
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**26 + 2**26  # the cache, a block of 16 MiB, and what joblib and a copy make of that
 
 
 def test_fifty_thresholds_train_nothing_again():
@@ -98,5 +127,9 @@ def test_an_interrupt_while_training_leaves_the_cache_usable():
 
 def test_too_small_a_cache_says_how_large_it_must_be():
     _, _, cache = make_cache(max_bytes=100)
-    with pytest.raises(InvalidParameterError, match=r"at least 1,9\d\d|at least \d"):
+    with pytest.raises(InvalidParameterError, match="one design needs 3 at once") as caught:
         cache.require(3)
+    needed = int(re.search(r"at least ([\d,]+)", str(caught.value))[1].replace(",", ""))
+    make_cache(max_bytes=needed)[2].require(3)
+    with pytest.raises(InvalidParameterError):
+        make_cache(max_bytes=needed - 1)[2].require(3)

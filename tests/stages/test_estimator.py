@@ -40,7 +40,7 @@ def test_a_deployed_model_is_the_one_that_was_searched():
     p = problem(4)
     trainer = EstimatorTrainer(p, make_pipeline(StandardScaler(), RandomForestClassifier(n_estimators=5)), seed=1)
     memory = trainer.train(SETS)
-    for units, seen, model in zip(SETS, memory, trainer.models(SETS), strict=True):
+    for units, seen, model in zip(SETS, memory, trainer.models(SETS, memory), strict=True):
         assert_array_equal(model.predict_proba(p.validation[units].T).max(axis=1), seen["confidence"])
 
 

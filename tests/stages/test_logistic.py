@@ -42,7 +42,7 @@ def test_200_random_feature_sets_equal_scikit_learn(n_classes):
     memory = trainer.train(sets)
     outcomes = trainer.outcomes(sets, memory)
     for units, confidence, label, model in zip(
-        sets, outcomes.confidence, outcomes.label, trainer.models(sets), strict=True
+        sets, outcomes.confidence, outcomes.label, trainer.models(sets, memory), strict=True
     ):
         expected = scikit_learn(X[:300], y[:300], X[300:], units)
         assert_allclose(confidence, expected.max(axis=1), atol=1e-6)
@@ -74,8 +74,23 @@ def hard_problems():
 def test_hard_problems_equal_scikit_learn(X, y, C):
     sets = ((np.arange(1, 64)[:, None] >> np.arange(6)) & 1).astype(np.bool_)
     trainer = LogisticTrainer(make_problem(X, y), C=C)
-    for units, model in zip(sets, trainer.models(sets), strict=True):
+    for units, model in zip(sets, trainer.models(sets, trainer.train(sets)), strict=True):
         assert_allclose(model.predict_proba(X[:, units]), scikit_learn(X, y, X, units, C), atol=1e-6)
+
+
+@settings(max_examples=25)
+@given(seeds(), st.sampled_from([2, 3, 5]))
+def test_rows_far_outside_the_training_data_equal_scikit_learn_too(seed, n_classes):
+    rng = np.random.default_rng(seed)
+    X = rng.lognormal(sigma=1.5, size=(60, 6)) * (rng.random((60, 6)) < 0.4)
+    y = rng.integers(n_classes, size=60)
+    y[:n_classes] = np.arange(n_classes)
+    X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-9)
+    far = X * rng.lognormal(sigma=3, size=(60, 1))
+    sets = np.ones((1, 6), dtype=np.bool_)
+    trainer = LogisticTrainer(make_problem(X, y, far))
+    model = trainer.models(sets, trainer.train(sets))[0]
+    assert_allclose(model.predict_proba(far), scikit_learn(X, y, far, sets[0]), atol=1e-6)
 
 
 @settings(max_examples=25)
@@ -83,7 +98,8 @@ def test_hard_problems_equal_scikit_learn(X, y, C):
 def test_the_gradient_vanishes_at_the_solution(seed, n_classes):
     p = problem(seed, n_classes=n_classes, n_features=5)
     sets = np.ones((1, 5), dtype=np.bool_)
-    model = LogisticTrainer(p).models(sets)[0]
+    trainer = LogisticTrainer(p)
+    model = trainer.models(sets, trainer.train(sets))[0]
     residual = model.predict_proba(p.train.T).T - (p.y_train == np.arange(n_classes)[:, None])
     gradient = residual @ p.train.T
     assert_allclose(gradient[-len(model.coef_) :] + model.coef_, 0, atol=1e-6)
@@ -108,8 +124,9 @@ def test_a_deployed_model_says_what_the_search_saw_to_the_bit(seed, n_classes):
     sets = np.random.default_rng(seed).random((4, 6)) < 0.6
     sets[:, 0] = True
     trainer = LogisticTrainer(p)
-    outcomes = trainer.outcomes(sets, trainer.train(sets))
-    for units, confidence, model in zip(sets, outcomes.confidence, trainer.models(sets), strict=True):
+    memory = trainer.train(sets)
+    outcomes = trainer.outcomes(sets, memory)
+    for units, confidence, model in zip(sets, outcomes.confidence, trainer.models(sets, memory), strict=True):
         assert_array_equal(model.predict_proba(p.validation[units].T).max(axis=1), confidence)
         one_row = model.predict_proba(p.validation[units][:, 3:4].T)
         assert one_row.max() == confidence[3]
@@ -120,5 +137,5 @@ def test_a_unit_of_several_columns_is_trained_with_all_of_them():
     base = make_problem(X, y)
     units = np.array([[True, True, False, False], [False, False, True, True]])
     paired = Problem(base.train, base.y_train, base.validation, base.y_validation, 2, units, base.prices)
-    first = LogisticTrainer(paired).models(np.array([[True, False]]))[0]
-    assert_array_equal(first.coef_, LogisticTrainer(base).models(units[:1])[0].coef_)
+    first = LogisticTrainer(paired).train(np.array([[True, False]]))
+    assert_array_equal(first, LogisticTrainer(base).train(units[:1]))

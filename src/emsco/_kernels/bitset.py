@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from numba import njit
 import numpy as np
 
+from emsco._kernels.compile import kernel
 from emsco._kernels.scalar import popcount
 
 Array = Any
@@ -19,7 +19,7 @@ def pack(bits: Array) -> Array:
     return packed.view(np.uint64)
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def walk(
     slots: Array,
     n_stages: Array,

@@ -12,24 +12,24 @@ intercepts unpenalised.
 
 from typing import Any
 
-from numba import njit
 import numpy as np
 
+from emsco._kernels.compile import kernel
 from emsco._kernels.scalar import exponential, fma, logistic
 
 Array = Any  # numba sees concrete arrays; a precise annotation would only be repeated in every signature
 
 _BLOCK = 512  # samples handled at a time: the columns of one block stay in the first-level cache
 _MAX_ITERATIONS = 200
-# A step that moves no margin by more than this is the last. Newton's method converges quadratically: what is left
-# after it is at most half the product of its largest and its mean move, some 1e-11 in margin.
-_LAST_MOVE = 1e-4
+# A step that moves no margin of a training sample by more than this is the last. The error left is smaller by a factor
+# of at least a hundred (see below); samples far outside the training data see a multiple of it.
+_LAST_MOVE = 1e-6
 # After a step that moves no margin by more than this, the curvature has changed by about as little: keep its factor.
 _SAME_CURVATURE = 1e-2
 _OVERSHOT = 0.5  # a step is halved when the slope at its end points back with more than this share of its start
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
+@kernel(fastmath=True)
 def _add_products(row: Array, weighted: Array, Z: Array, members: Array, count: int, start: Any, stop: int) -> None:
     """row[m] += weighted . Z[members[m], start:stop] for m < count, four at a time to load ``weighted`` once.
 
@@ -62,7 +62,7 @@ def _add_products(row: Array, weighted: Array, Z: Array, members: Array, count: 
         m += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
+@kernel(fastmath=True)
 def _add_pairs(
     row0: Array, row1: Array, even: Array, odd: Array, Z: Array, members: Array, count: int, start: int, stop: int
 ) -> None:
@@ -105,7 +105,7 @@ def _add_pairs(
         m += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def probabilities_of(margins: Array, probabilities: Array) -> None:
     """Class probabilities of margins (n_logits, n_samples); with one logit, those of the second class.
 
@@ -135,7 +135,7 @@ def probabilities_of(margins: Array, probabilities: Array) -> None:
             probabilities[a, i] /= total[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
+@kernel(fastmath=True)
 def _factor(H: Array) -> None:
     """Overwrite the lower triangle of a positive definite H by its Cholesky factor."""
     for j in range(H.shape[0]):
@@ -152,7 +152,7 @@ def _factor(H: Array) -> None:
             H[i, j] = value / pivot
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
+@kernel(fastmath=True)
 def _substitute(factor: Array, x: Array) -> None:
     """Overwrite x by the solution of factor factor^T y = x."""
     n = x.size
@@ -168,7 +168,7 @@ def _substitute(factor: Array, x: Array) -> None:
         x[j] = value / factor[j, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
+@kernel(fastmath=True)
 def _slope(residuals: Array, moves: Array, theta: Array, step: Array, ridge: float) -> float:
     """Return the derivative of the objective along the step, at the point that gave the residuals."""
     n_logits, n_samples = residuals.shape
@@ -182,7 +182,7 @@ def _slope(residuals: Array, moves: Array, theta: Array, step: Array, ridge: flo
     return slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
+@kernel(fastmath=True)
 def _add_moves(moves: Array, Z: Array, members: Array, step: Array) -> float:
     """Set moves = step @ Z[members] and return the largest absolute value."""
     n_logits, n_samples = moves.shape
@@ -200,7 +200,7 @@ def _add_moves(moves: Array, Z: Array, members: Array, step: Array) -> float:
     return largest
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=True)
+@kernel(fastmath=True)
 def _curvature(blocks: Array, probabilities: Array, Z: Array, members: Array, weighted: Array) -> None:
     """blocks[pair] = Z[members] diag(p_a (1[a = b] - p_b)) Z[members]^T, lower triangles, for logits b <= a."""
     n_logits, n_samples = probabilities.shape
@@ -233,7 +233,7 @@ def _curvature(blocks: Array, probabilities: Array, Z: Array, members: Array, we
             pair += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _assemble(H: Array, blocks: Array, n_logits: int, ridge: float) -> None:
     """Lower triangle of the Hessian from its blocks."""
     m = blocks.shape[1]
@@ -256,7 +256,7 @@ def _assemble(H: Array, blocks: Array, n_logits: int, ridge: float) -> None:
                 H[a * m + m - 1, b * m + m - 1] += 1.0
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def moments(Z: Array, targets: Array, rows: Array, gram: Array, cross: Array) -> None:
     """Add Z @ Z.T (its lower triangle) to gram and targets @ Z.T to cross; unlike BLAS, the same bits for any threads.
 
@@ -269,11 +269,13 @@ def moments(Z: Array, targets: Array, rows: Array, gram: Array, cross: Array) ->
         _add_products(cross[a], targets[a], Z, rows, rows.size, start, Z.shape[1])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def fit(
     Z: Array, targets: Array, gram: Array, cross: Array, members: Array, starts: Array, ridge: float, theta: Array
-) -> None:
+) -> int:
     """Fill theta (n_sets, n_logits, n_columns + 1) with the minimisers; columns outside a set keep what they hold.
+
+    Returns how many sets did not converge.
 
     ``targets`` is (n_logits, n_samples), one where the sample is of the logit's class. ``gram`` and ``cross`` are
     its ``moments``: they give gradient and Hessian at the class frequencies, where every set starts, for a copy.
@@ -288,6 +290,7 @@ def fit(
     probabilities = np.empty((n_logits, n_samples))
     residuals = np.empty((n_logits, n_samples))
     weighted = np.empty((2, _BLOCK))
+    n_failed = 0
     for s in range(starts.size - 1):
         columns = members[starts[s] : starts[s + 1]]
         m = columns.size
@@ -354,12 +357,14 @@ def fit(
                     margins[a, i] += moves[a, i]
             if largest < _LAST_MOVE:
                 break
+        n_failed += 0 if largest < _LAST_MOVE else 1
         for a in range(n_logits):
             for j in range(m):
                 theta[s, a, columns[j]] = current[a, j]
+    return n_failed
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def margins_of(Z: Array, columns: Array, theta: Array, intercept: Array, margins: Array) -> None:
     """Margins = intercept + theta @ Z[columns], term by term: a sample gets the same bits alone or among others."""
     n_logits, n_samples = margins.shape
@@ -384,7 +389,7 @@ def margins_of(Z: Array, columns: Array, theta: Array, intercept: Array, margins
                 margin[i] = fma(t0, z0[i], margin[i])
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def predict(Z: Array, columns: Array, theta: Array, intercept: Array) -> Array:
     """Class probabilities (n_classes, n_samples) of one model; theta is (n_logits, columns.size)."""
     n_logits = theta.shape[0]
@@ -399,7 +404,7 @@ def predict(Z: Array, columns: Array, theta: Array, intercept: Array) -> Array:
     return probabilities
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def outcomes(Z: Array, members: Array, starts: Array, theta: Array, confidence: Array, label: Array) -> None:
     """Top class probability (n_sets, n_samples) and the class that has it, the lowest index on a tie."""
     n_samples = Z.shape[1]

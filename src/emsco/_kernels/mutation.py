@@ -2,13 +2,14 @@
 
 from typing import Any
 
-from numba import njit
 import numpy as np
+
+from emsco._kernels.compile import kernel
 
 Array = Any
 
 
-@njit(cache=True, nogil=True)
+@kernel()
 def mutate(population: Array, chosen: Array, draws: Array, cdf: Array, max_stages: int) -> None:
     """Redraw, in place and feature by feature, the stages of chosen features whose stage holds another one too.
 

@@ -2,55 +2,68 @@
 
 from typing import Any
 
-from numba import njit
 import numpy as np
 
+from emsco._kernels.compile import kernel
 from emsco._kernels.logistic import margins_of, probabilities_of
 
 Array = Any
 
+FARTHEST = 1e100  # deviations from the mean: beyond, sums of columns could be infinity minus infinity
 _LARGEST = np.finfo(np.float64).max
 _ROWS = 128  # rows encoded together: what they hold of a table of numbers fits the first-level cache
 _BLOCK = 1024  # rows walked together: their encoded columns fit the second-level cache
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def _encode(
-    X: Array, positions: Array, new: Array, waiting: Array, means: Array, inverse_scales: Array, places: Array, Z: Array
+    cells: Array,
+    strides: Array,
+    positions: Array,
+    new: Array,
+    waiting: Array,
+    means: Array,
+    inverse_scales: Array,
+    places: Array,
+    Z: Array,
 ) -> int:
     """Encode new columns of the waiting rows as NumberCode does, missing as 0; return how many are not finite."""
     n_odd = 0
+    stride = strides[0]
     for start in range(0, waiting.size, _ROWS):
         rows = waiting[start : start + _ROWS]
         for k in range(new.size):
             c = new[k]
-            x = X[:, positions[c]]
+            at = positions[c] * strides[1]
             z = Z[places[c], start : start + _ROWS]
             mean = means[c]
             inverse_scale = inverse_scales[c]
             for i in range(rows.size):  # no branch, so that it is vectorised
-                value = x[rows[i]]
+                value = cells[at + rows[i] * stride]
                 finite = abs(value) <= _LARGEST
-                z[i] = (value - mean) * inverse_scale if finite else 0.0
+                encoded = (value - mean) * inverse_scale if finite else 0.0
+                encoded = encoded if encoded < FARTHEST else FARTHEST
+                z[i] = encoded if encoded > -FARTHEST else -FARTHEST
                 n_odd += 0 if finite else 1
     return n_odd
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _flag_missing(x: Array, waiting: Array, missing: Array) -> Any:
+@kernel()
+def _flag_missing(cells: Array, at: int, stride: int, waiting: Array, missing: Array) -> Any:
     """Write one where a row is missing; return a row that holds inf, or -1."""
     infinite = np.int64(-1)
     for i in range(waiting.size):
-        value = x[waiting[i]]
+        value = cells[at + waiting[i] * stride]
         missing[i] = 1.0 if value != value else 0.0
         if abs(value) == np.inf:
             infinite = np.int64(waiting[i])
     return infinite
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel()
 def walk(
-    X: Array,
+    cells: Array,
+    strides: Array,
     positions: Array,
     start: int,
     stop: int,
@@ -70,9 +83,10 @@ def walk(
     code: Array,
     exit_stage: Array,
 ) -> tuple[int, int]:
-    """Decide the rows start..stop of X (n_rows, n_columns), reading a cell only when its row has bought it.
+    """Decide the rows start..stop of a table, reading a cell only when its row has bought it.
 
-    Column c of the training table is ``X[:, positions[c]]``; it is encoded into row ``places[c]`` and, where
+    Cell (r, p) of the table is ``cells[r * strides[0] + p * strides[1]]``: one type, and so one compilation, for every
+    layout. Column c of the training table is at p = ``positions[c]``; it is encoded into row ``places[c]`` and, where
     ``flags[c]``, the next one says missing. Stage s buys the columns ``new_columns[new_starts[s]:new_starts[s + 1]]``;
     its model sees the encoded columns
     ``seen[seen_starts[s]:seen_starts[s + 1]]`` with the weights ``theta[s]`` and ``intercepts[s]``.
@@ -95,12 +109,12 @@ def walk(
         for s in range(n_stages):
             waiting = block[:n]
             new = new_columns[new_starts[s] : new_starts[s + 1]]
-            n_odd = _encode(X, positions, new, waiting, means, inverse_scales, places, Z)
+            n_odd = _encode(cells, strides, positions, new, waiting, means, inverse_scales, places, Z)
             for k in range(new.size):
                 c = new[k]
                 if n_odd:
                     missing = Z[places[c] + 1] if flags[c] else top
-                    infinite = _flag_missing(X[:, positions[c]], waiting, missing)
+                    infinite = _flag_missing(cells, positions[c] * strides[1], strides[0], waiting, missing)
                     if infinite >= 0:
                         return infinite, c
                 elif flags[c]:

@@ -23,9 +23,12 @@ def unique_vectors(order: NDArray[np.intp], vectors: IntArray) -> NDArray[np.int
     return order[np.sort(first)]
 
 
-def count_elite(n_unique: int, n_nondominated: int, *, elite_fraction: float) -> int:
-    """Return max(ceil(b u), e): how many of the u unique designs, e of them non-dominated, pass (§3.2.2)."""
-    return max(ceil(elite_fraction * n_unique), n_nondominated)
+def count_elite(n_unique: int, n_nondominated: int, *, elite_fraction: float, population_size: int) -> int:
+    """Return max(ceil(b u), e): how many of the u unique designs, e of them non-dominated, pass (§3.2.2).
+
+    The fraction alone never claims more than four fifths of the population: some must be children.
+    """
+    return max(min(ceil(elite_fraction * n_unique), 4 * population_size // 5), n_nondominated)
 
 
 def next_size(n_elite: int, population_size: int) -> int:

@@ -111,13 +111,12 @@ class State:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found: non-dominated designs of distinct vectors, in no particular order, and how it ended."""
+    """What a search found: non-dominated designs of distinct vectors, and of each all designs met that share it."""
 
     designs: IntArray
     tally: Tally
-    n_ties: IntArray
+    ties: list[IntArray]
     n_generations: int
-    interrupted: bool
 
 
 def evolve(
@@ -136,7 +135,6 @@ def evolve(
     max_stages = min(max_stages, n_features)
     ties = _Ties()
     state: State | None = None
-    interrupted = False
     try:
         first = _initial(settings, n_features, max_stages, rng)
         state = _ranked(first, evaluate(first), None, n_elite=0)
@@ -150,22 +148,26 @@ def evolve(
     except KeyboardInterrupt:
         if state is None:
             raise
-        interrupted = True
         ties.update(state)  # it may have been cut short; twice counts no design twice
         warnings.warn(
             f"search interrupted in generation {state.generation + 1}; the front is the best found so far.",
             SearchInterruptedWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
     best = state.unique[: state.n_nondominated]
     designs = state.population[best]
-    n_ties = np.array([ties.count(vector) for vector in state.tally.vectors[best]])
-    return Found(designs, state.tally.select(best), n_ties, state.generation, interrupted)
+    tied = [ties.designs(vector) for vector in state.tally.vectors[best]]
+    return Found(designs, state.tally.select(best), tied, state.generation)
 
 
 def step(state: State, evaluate: Evaluate, settings: Evolution, *, max_stages: int, rng: np.random.Generator) -> State:
     """Return the next generation: elites, then mutated children of selected parents (Algorithm 3, the loop)."""
-    n_elite = count_elite(state.unique.size, state.n_nondominated, elite_fraction=settings.elite_fraction)
+    n_elite = count_elite(
+        state.unique.size,
+        state.n_nondominated,
+        elite_fraction=settings.elite_fraction,
+        population_size=settings.population_size,
+    )
     elite = state.population[state.unique[:n_elite]]
     n_children = next_size(n_elite, settings.population_size) - n_elite
     probabilities = selection_probabilities(log_fitness(state.rank, state.norms, epsilon=settings.epsilon))
@@ -222,9 +224,12 @@ class _Ties:
         for i in new:
             self._met[vectors[i].tobytes()].add(state.population[i].tobytes())
 
-    def count(self, vector: IntArray) -> int:
-        """Return how many designs with this vector were met."""
-        return len(self._met[vector.tobytes()])
+    def designs(self, vector: IntArray) -> IntArray:
+        """Return the designs with this vector that were met, the simplest first."""
+        met = self._met[vector.tobytes()]
+        rows = np.frombuffer(b"".join(met), dtype=np.int64).reshape(len(met), -1)
+        same = np.zeros(len(met))
+        return rows[best_first(rows, same.astype(np.int64), same)]
 
 
 def _converged(state: State, settings: Evolution) -> bool:

@@ -49,8 +49,8 @@ class StageTrainer(Protocol):
     def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:
         """Return the outcomes of trained sets from their memory."""
 
-    def models(self, feature_sets: FeatureSets) -> list[StageModel]:
-        """Return the trained models themselves, to be deployed."""
+    def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
+        """Return the models of trained sets, to be deployed."""
 
 
 def outcomes_of(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:

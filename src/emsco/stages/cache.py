@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from emsco._kernels import bitset
 from emsco.exceptions import InvalidParameterError
 from emsco.rejection import is_confident
-from emsco.stages.base import FeatureSets, StageTrainer
+from emsco.stages.base import FeatureSets, StageModel, StageTrainer
 
 _ENTRY_BYTES = 200  # a key and its place in the dictionary
 _BLOCK_CELLS = 2**21  # sets x samples whose confidences are held at once: 16 MiB
@@ -96,7 +96,16 @@ class StageCache:
         held = np.array(list(self._slot_of.values()), dtype=np.int64)
         packed = np.frombuffer(b"".join(self._slot_of), dtype=np.uint8).reshape(len(held), -(-self._n_units // 8))
         feature_sets = np.unpackbits(packed, axis=1, count=self._n_units).astype(np.bool_)
-        self._write_bits(held, feature_sets, self._memory[held])
+        for part in self._parts(len(held)):
+            self._write_bits(held[part], feature_sets[part], self._memory[held[part]])
+
+    def models(self, feature_sets: FeatureSets) -> list[StageModel]:
+        """Return the trained models of feature sets."""
+        models: list[StageModel] = []
+        for i in range(0, len(feature_sets), self.capacity):
+            part = feature_sets[i : i + self.capacity]
+            models += self._trainer.models(part, self._memory[self.slots(part)])
+        return models
 
     def _claim(self, n_sets: int) -> NDArray[np.int64]:
         """Return free slots: fresh ones, else those of the sets that were not used for longest."""
@@ -113,20 +122,23 @@ class StageCache:
         return np.array(self._recycled[:n_sets], dtype=np.int64)
 
     def _store(self, slots: NDArray[np.int64], feature_sets: FeatureSets, keys: list[bytes]) -> None:
+        for part in self._parts(len(slots)):
+            memory = self._trainer.train(feature_sets[part])
+            self._memory[slots[part]] = memory
+            self._write_bits(slots[part], feature_sets[part], memory)
         # Registered only when everything is computed: an interrupt leaves forgotten sets, never wrong bits.
-        memory = self._trainer.train(feature_sets)
-        self._memory[slots] = memory
         self._last_use[slots] = self._clock
-        self._write_bits(slots, feature_sets, memory)
         self.n_trained += len(feature_sets)
         self._slot_of.update(zip(keys, slots.tolist(), strict=True))
         del self._recycled[: len(slots)]
 
     def _write_bits(self, slots: NDArray[np.int64], feature_sets: FeatureSets, memory: NDArray[Any]) -> None:
-        step = max(_BLOCK_CELLS // self._y.size, 1)
-        for i in range(0, len(slots), step):
-            part = slice(i, i + step)
-            outcomes = self._trainer.outcomes(feature_sets[part], memory[part])
-            confident = is_confident(outcomes.confidence, self._threshold)
-            self.confident[slots[part]] = bitset.pack(confident)
-            self.right[slots[part]] = bitset.pack(confident & (outcomes.label == self._y))
+        outcomes = self._trainer.outcomes(feature_sets, memory)
+        confident = is_confident(outcomes.confidence, self._threshold)
+        self.confident[slots] = bitset.pack(confident)
+        self.right[slots] = bitset.pack(confident & (outcomes.label == self._y))
+
+    def _parts(self, n_sets: int) -> list[slice]:
+        """Return slices whose confidences fit a block of bounded size."""
+        step = max(_BLOCK_CELLS // max(self._y.size, 1), 1)
+        return [slice(i, i + step) for i in range(0, n_sets, step)]

@@ -41,21 +41,21 @@ class EstimatorTrainer:
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
         """Return the outcomes of each set, to be remembered as they are."""
         memory = np.empty(len(feature_sets), dtype=self.memory_dtype)
-        for i, (confidence, label) in enumerate(self._parallel(_train_and_score, feature_sets)):
-            memory["confidence"][i] = confidence
-            memory["label"][i] = label
+        if self._problem.n_validation:
+            for i, (confidence, label) in enumerate(self._parallel(_train_and_score, feature_sets)):
+                memory["confidence"][i] = confidence
+                memory["label"][i] = label
         return memory
 
     def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:
         """Return what was remembered."""
         return StageOutcomes(memory["confidence"], memory["label"])
 
-    def models(self, feature_sets: FeatureSets) -> list[StageModel]:
-        """Train the sets again, to the same models, and return them."""
+    def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
+        """Train the sets again, to the same models: keeping every model of a search would have no bound."""
         return list(self._parallel(_train, feature_sets))
 
     def _parallel(self, function: Any, feature_sets: FeatureSets) -> Any:
-        # Without validation samples (a refit) the data of one set is all a worker needs.
         return Parallel(n_jobs=self._n_jobs)(
             delayed(function)(self._problem, self._seeded(units), units @ self._problem.unit_columns)
             for units in feature_sets
@@ -91,4 +91,5 @@ def _train(problem: Problem, estimator: Any, columns: NDArray[np.bool_]) -> Any:
 
 def _train_and_score(problem: Problem, estimator: Any, columns: NDArray[np.bool_]) -> Any:
     model = _train(problem, estimator, columns)
-    return outcomes_of(model.predict_proba(problem.validation[columns].T))
+    confidence, label = outcomes_of(model.predict_proba(problem.validation[columns].T))
+    return confidence, label.astype(np.uint8)

@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+import warnings
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from emsco._kernels import logistic as kernel
 from emsco.problem import Problem
@@ -63,7 +65,6 @@ class LogisticTrainer:
         n_rows = len(self._train)
         self._gram, self._cross = np.zeros((n_rows, n_rows)), np.zeros((len(classes), n_rows))
         kernel.moments(self._train, self._targets, np.arange(n_rows), self._gram, self._cross)
-        self._moments = self._targets @ self._train.T
         self._ridge = 1.0 / C
         self._n_jobs = n_jobs
         self._pool: ThreadPoolExecutor | None = None  # its threads end with the trainer
@@ -74,19 +75,21 @@ class LogisticTrainer:
         theta = np.zeros(len(feature_sets), dtype=self.memory_dtype)
         members, starts = self._members(feature_sets)
 
+        n_failed: list[int] = []
+
         def task(sets: slice) -> None:
-            kernel.fit(
-                self._train,
-                self._targets,
-                self._gram,
-                self._cross,
-                members,
-                starts[sets.start : sets.stop + 1],
-                self._ridge,
-                theta[sets],
-            )
+            part = starts[sets.start : sets.stop + 1]
+            arguments = (self._train, self._targets, self._gram, self._cross, members, part, self._ridge, theta[sets])
+            n_failed.append(kernel.fit(*arguments))
 
         self._run(task, len(feature_sets))
+        if sum(n_failed):
+            warnings.warn(
+                f"{sum(n_failed)} of {len(feature_sets)} logistic regressions did not converge; is a column on a scale "
+                "of its own?",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         return theta
 
     def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:
@@ -109,11 +112,10 @@ class LogisticTrainer:
         self._run(task, len(feature_sets))
         return StageOutcomes(confidence, label)
 
-    def models(self, feature_sets: FeatureSets) -> list[StageModel]:
-        """Return a model per set, over its encoded columns in ascending order."""
+    def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
+        """Return a model per set, over its encoded columns in ascending order, from its weights."""
         columns = self._columns(feature_sets)
-        theta = self.train(feature_sets)
-        return [LogisticModel(t[:, :-1][:, c], t[:, -1]) for t, c in zip(theta, columns, strict=True)]
+        return [LogisticModel(t[:, :-1][:, c], t[:, -1]) for t, c in zip(memory, columns, strict=True)]
 
     def _columns(self, feature_sets: FeatureSets) -> NDArray[np.bool_]:
         return feature_sets @ self._unit_columns
