@@ -76,7 +76,7 @@ def test_columns_nobody_needs_may_be_absent():
     assert decisions.stage.max() == 0  # with two classes everyone is at least 50 % sure
     assert_same(clf.decide(X[["creatinine", "sodium"]]), decisions)
     clf.threshold = 0.9
-    with pytest.raises(MissingColumnError, match=r"'age' is not in the table, but \d+ rows .* stage 2"):
+    with pytest.raises(MissingColumnError, match=r"'age' is not in the table, but rows .* stage 2"):
         clf.decide(X[["creatinine", "sodium"]])
 
 
@@ -129,6 +129,38 @@ def test_an_infinite_cell_that_was_bought_is_an_error_that_names_it():
         clf.predict(X)
 
 
+def test_columns_with_numbers_for_names_are_matched_by_name_too():
+    X, y = numbers(0)
+    frame = pd.DataFrame(X)
+    clf = MultiStageClassifier([0, 0, 1, 1, 2, 2]).fit(frame, y)
+    assert_same(clf.decide(frame[[5, 3, 1, 0, 2, 4]]), clf.decide(frame))
+
+
+def test_every_memory_layout_is_read_alike():
+    X, y = numbers(0, missing=0.1)
+    clf = MultiStageClassifier([0, 0, 1, 1, 2, 2]).fit(X, y)
+    expected = clf.decide(X)
+    wide = np.zeros((2 * len(X), 12))
+    wide[::2, ::2] = X
+    for table in (np.asfortranarray(X), wide[::2, ::2], X[::-1][::-1], pd.DataFrame(X)):
+        assert_same(clf.decide(table), expected)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_absurdly_large_cells_do_not_become_certainties_of_nothing(n_classes):
+    X, y = numbers(0, n_classes=n_classes)
+    clf = MultiStageClassifier([0] * 6).fit(X, y)
+    for sign in (1, -1):
+        huge = np.full((1, 6), sign * 1e307)
+        fast, general = clf.decide(huge), clf.decide(huge.astype(object))
+        assert np.isfinite(fast.confidence).all()
+        assert_same(fast, general)
+    one, other = (np.zeros((1, 6)), np.zeros((1, 6)))
+    one[0, 0], other[0, 0] = 1e307, -1e307
+    assert clf.predict(one)[0] != clf.predict(other)[0]
+
+
 def test_no_rows_give_no_decisions():
     X, y = numbers(0)
     clf = MultiStageClassifier([0, 0, 1, 1, 2, 2]).fit(X, y)
@@ -153,4 +185,10 @@ def test_decisions_as_a_frame():
     assert list(frame) == ["label", "conclusive", "confidence", "stage", "cost"]
     assert_array_equal(frame["label"].isna(), ~d.conclusive)
     assert_array_equal(frame.loc[d.conclusive, "label"].to_numpy(), d.label.compressed())
+    shuffled = X.sample(frac=1, random_state=0)
+    joined = shuffled.join(clf.decide(shuffled).to_frame())
+    assert_array_equal(joined.loc[X.index, "confidence"], d.confidence)
+    clf.threshold = 1.0
+    assert clf.decide(X).to_frame()["label"].dtype == frame["label"].dtype
+    clf.threshold = 0.9
     assert repr(d).startswith(f"<Decisions of 240 rows: {d.conclusive.sum()} conclusive")

@@ -9,10 +9,10 @@ def test_the_demo_prints_front_stages_and_comparison(capsys):
     demo.main()
     text = capsys.readouterr().out
     assert re.search(r"\d+ non-dominated designs after \d+ generations", text)
-    assert re.search(r"^point +stages +coverage +accuracy +mean cost", text, re.MULTILINE)
-    assert re.search(r"^stage 1: .+ - \d+ - \d+ % of patients leave here", text, re.MULTILINE)
-    ours = re.search(r"EMSCO, the chosen design +(\d+) % +(\d+) % +\d+ of \d+ +([\d.]+)", text)
-    everything = re.search(r"buy everything, always answer +100 % +(\d+) % +\d+ of 75 +750", text)
+    assert re.search(r"^point +fitness +stages +coverage +accuracy +mean cost", text, re.MULTILINE)
+    assert re.search(r"^stage 1: .+ - price \d+ - \d+ % of patients leave here", text, re.MULTILINE)
+    ours = re.search(r"EMSCO, the chosen design +(\d+) % +(\d+) % +\d+ of \d+ +([\d.,]+)", text)
+    everything = re.search(r"buy everything, always answer +100 % +(\d+) % +\d+ of 75 +750.00", text)
     assert ours
     assert everything
     assert float(ours[3]) < 750

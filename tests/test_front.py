@@ -84,9 +84,9 @@ def test_printed_it_is_a_table_that_fits_the_line():
     assert lines[1].split("  ")[-1] == "sex | age, blood"
     assert "60 %" in lines[1]
     assert " - " in lines[3]  # an accuracy of nothing
-    short = front().to_text(most=1, width=60).splitlines()
+    short = front().to_text(most=1, width=70).splitlines()
     assert short[1].endswith("...")
-    assert len(short[1]) == 60
+    assert len(short[1]) == 70
     assert short[2] == "... and 2 more"
 
 

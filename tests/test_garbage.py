@@ -1,13 +1,24 @@
 """Whatever is wrong with the input, the answer is an EmscoError that says what came and what to do."""
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
+from sklearn.exceptions import NotFittedError
+from sklearn.naive_bayes import GaussianNB
 
 from emsco import EMSCOClassifier, EmscoError, Evolution, MultiStageClassifier
-from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidPricesError, InvalidTargetError
+from emsco.exceptions import (
+    InvalidEstimatorError,
+    InvalidInputError,
+    InvalidParameterError,
+    InvalidPricesError,
+    InvalidTargetError,
+    SuspiciousColumnWarning,
+)
 
 QUICK = Evolution(population_size=8, max_generations=1)
 RNG = np.random.default_rng(0)
@@ -45,6 +56,12 @@ TABLES = [
     (FRAME.set_axis(["a", "b", "a"], axis=1), r"\['a'\] occur more than once"),
     (FRAME.assign(when=pd.Timestamp("2020-01-01")), "'when' holds dates"),
     (X.astype("datetime64[s]"), "datetime64"),
+    (FRAME.assign(when=[date(2020, 1, 1)] * 40), "'when' holds dates"),
+    (FRAME.set_axis([0, "b", "c"], axis=1), "string"),
+    (pl.DataFrame(X).lazy(), "collect"),
+    (with_cell(10**400, object), "'x1' holds inf"),
+    ({"a": [1, 2]}, "DataFrame"),
+    (None, "NoneType"),
 ]
 
 
@@ -71,6 +88,7 @@ TARGETS = [
     (np.arange(40), "each of the 40 classes has a single row"),
     ([1, "a"] * 20, "cannot be used|class"),
     ([[1], [2, 3]] * 20, "cannot be read as labels"),
+    (pd.Series(pd.to_datetime(["2020-01-01", "2021-01-01"] * 20)), "dates"),
 ]
 
 
@@ -78,6 +96,61 @@ TARGETS = [
 def test_bad_labels(target, message):
     with pytest.raises(InvalidTargetError, match=message):
         fit(y=target)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [pd.Categorical(["a", "b"] * 20), pd.Series(["a", "b"] * 20).astype("category"), pd.array(["a", "b"] * 20),
+     pd.DataFrame({"y": ["a", "b"] * 20}), ("a", "b") * 20, [np.str_("a"), np.str_("b")] * 20],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
+def test_text_labels_of_any_container_are_text(labels):
+    clf = fit(y=labels)
+    assert clf.classes_.dtype.kind == "U"
+    assert clf.classes_.tolist() == ["a", "b"]
+
+
+class Broken(GaussianNB):
+    def __init__(self, how="nan"):
+        super().__init__()
+        self.how = how
+
+    def predict_proba(self, X):
+        good = super().predict_proba(X)
+        return good * np.nan if self.how == "nan" else good[:, :1]
+
+
+@pytest.mark.parametrize("how", ["nan", "narrow"])
+def test_an_estimator_whose_probabilities_are_none_is_named(how):
+    with pytest.raises(InvalidEstimatorError, match="Broken"):
+        fit(estimator=Broken(how))
+
+
+def test_predict_explains_wrong_columns_with_our_error():
+    clf = fit(FRAME)
+    with pytest.raises(InvalidInputError, match="feature names should match"):
+        clf.predict(FRAME[["c", "b", "a"]])
+    with pytest.raises(InvalidInputError, match="expecting 3 features"):
+        fit(X).predict(X[:, :2])
+
+
+def test_a_failed_fit_leaves_nothing_to_predict_with():
+    clf = fit(FRAME)
+    with pytest.raises(InvalidPricesError):
+        clf.set_params(costs={"a": 1}).fit(FRAME, np.where(Y == 1, "yes", "no"))
+    with pytest.raises(NotFittedError):
+        clf.predict(FRAME)
+    with pytest.raises(NotFittedError):
+        EMSCOClassifier().use(0)
+
+
+def test_whether_a_column_is_numbers_does_not_depend_on_the_split():
+    mixed = FRAME.assign(b=[*map(str, range(39)), "n/a"])
+    for seed in range(6):
+        with pytest.warns(SuspiciousColumnWarning, match="'n/a'"):
+            fit(mixed, random_state=seed)
+    with pytest.warns(SuspiciousColumnWarning):
+        fit(FRAME, X_val=mixed, y_val=Y, random_state=0)
 
 
 def test_mixed_labels_do_not_slip_through_as_text():
@@ -136,6 +209,11 @@ PARAMETERS = [
     ({"cache_bytes": 10}, "cache_bytes"),
     ({"cache_bytes": "1GB"}, "cache_bytes"),
     ({"cache_bytes": -5}, "cache_bytes"),
+    ({"random_state": "a"}, "random_state"),
+    ({"random_state": np.random.default_rng(0)}, "random_state"),
+    ({"n_jobs": 0}, "n_jobs"),
+    ({"n_jobs": "two"}, "n_jobs"),
+    ({"refit": "no"}, "refit"),
 ]
 
 

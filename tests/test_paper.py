@@ -66,7 +66,9 @@ def test_guarantee_2_selection_grows_strictly_with_rank_then_with_the_norm(drawn
         if rank[i] > rank[j] or (rank[i] == rank[j] and norms[i] > norms[j] * (1 + 1e-12)):
             assert fitness[i] > fitness[j]
     probabilities = selection_probabilities(fitness)
-    assert (np.diff(probabilities[np.argsort(fitness)]) >= 0).all()
+    order = np.argsort(fitness)
+    grows = np.diff(fitness[order]) > 1e-12
+    assert (np.diff(probabilities[order])[grows] > 0).all()  # few levels: nothing underflows
 
 
 @given(vectors())

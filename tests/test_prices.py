@@ -36,7 +36,7 @@ def test_decimal_prices_are_exact():
     assert_array_equal(resolved.ticks, [10, 20, 727, 10290])
 
 
-@given(st.lists(st.floats(0, 1e9), min_size=4, max_size=4))
+@given(st.lists(st.just(0.0) | st.floats(1e-9, 1e9), min_size=4, max_size=4))
 def test_any_price_is_within_the_stated_tolerance_and_only_a_free_one_is_free(values):
     resolved = resolve(values, NAMES)
     assert np.abs(resolved.ticks / resolved.scale - values).max() <= sum(values) / 2**40 * (1 + 1e-9)

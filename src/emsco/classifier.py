@@ -2,8 +2,11 @@
 
 from collections.abc import Callable
 from math import ceil, fsum
+from shutil import get_terminal_size
 import sys
+from time import monotonic
 from typing import Any, Self
+import warnings
 
 from joblib import effective_n_jobs
 import numpy as np
@@ -15,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from emsco.cascade import Cascade
 from emsco.decisions import Decisions, Stage, TrainedCascade
 from emsco.encoding import Encoder
-from emsco.exceptions import InvalidInputError, InvalidParameterError
+from emsco.exceptions import InvalidInputError, InvalidParameterError, SearchInterruptedWarning, SuspiciousColumnWarning
 from emsco.front import Front, make_front
 from emsco.partition import BoolArray, IntArray, acquired_sets, check_design
 from emsco.prices import Costs, PriceList, resolve
@@ -36,6 +39,8 @@ from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
 from emsco.table import Rows, StackedTable, Table, check_size
 
+_PROGRESS_SECONDS = 10.0
+_MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
 _LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
 
 
@@ -93,7 +98,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         confidence, code, stage = self._cascade.outcomes(table, column_of, threshold, n_jobs=n_jobs)
         conclusive = is_confident(confidence, threshold)
         label = np.ma.MaskedArray(self.classes_.take(code), mask=~conclusive)
-        return Decisions(label, conclusive, confidence, stage, self._paid.take(stage))
+        return Decisions(label, conclusive, confidence, stage, self._paid.take(stage), table.index)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the class probabilities of the stage where each row leaves, whether confident or not.
@@ -146,8 +151,8 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _check_names(self, X: Any, *, reset: bool) -> None:
         try:
             validate_data(self, X, reset=reset, skip_check_array=True)
-        except TypeError as error:  # column names of several types
-            raise InvalidInputError(f"the column names cannot be used: {error}") from error
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(str(error)) from error
 
     def _deploy(self, design: IntArray, models: dict[bytes, StageModel]) -> None:
         """Set up a design whose stage models are trained."""
@@ -276,7 +281,8 @@ class EMSCOClassifier(_StagedClassifier):
         columns, trained in batches; any scikit-learn classifier with ``predict_proba`` works, one clone per feature
         set.
     max_stages : int or None
-        Most stages of a design. None: half the features, but at least 10.
+        Most stages of a design. None: half the features, but at least 10 and at most 30. With many columns, few stages
+        make the search much faster.
     search : "auto" or Evolution
         How to search. "auto": ``Evolution()``.
     validation : float
@@ -419,13 +425,21 @@ class EMSCOClassifier(_StagedClassifier):
         )
         if progress is not None:
             progress.close()
+        if found.interrupted:
+            warnings.warn(
+                f"search interrupted after generation {found.n_generations}; the front is the best found so far.",
+                SearchInterruptedWarning,
+                stacklevel=2,
+            )
         front = make_front(found.designs, found.tally, found.ties, prices.unit_names)
         n_feature_sets = cache.n_trained
         if self.refit:
             if validation_table is not table:
                 table = StackedTable(table, validation_table)
                 codes = np.concatenate([codes, validation_codes])
-            encoder = Encoder(table, slice(None))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
+                encoder = Encoder(table, slice(None))
             everything = _without_validation(encoder.encode(table, slice(None)), codes, classes.size, encoder, prices)
             models = _train_models(_trainer(everything, self.estimator, seed, n_jobs), front.designs)
         else:
@@ -475,27 +489,35 @@ class EMSCOClassifier(_StagedClassifier):
 
 
 class _Progress:
-    """One line on standard error: rewritten in a terminal, else printed some ten times in all."""
+    """One line on standard error: rewritten in a terminal, else printed every ten seconds."""
 
     def __init__(self, settings: Evolution, cache: StageCache) -> None:
         self._settings = settings
         self._cache = cache
+        self._printed = -np.inf
+        self._text = ""
 
     def __call__(self, state: State) -> None:
-        last = self._settings.max_generations
-        text = (
-            f"generation {state.generation}/{last}: {state.n_nondominated} designs on the front, "
-            f"{self._cache.n_trained} feature sets trained, fittest unchanged for {state.unchanged}"
+        self._text = (
+            f"generation {state.generation}/{self._settings.max_generations}, {state.n_nondominated} on the front, "
+            f"{self._cache.n_trained} sets trained, fittest kept for {state.unchanged}"
         )
         if sys.stderr.isatty():
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
-        elif state.generation % max(last // 10, 1) == 0:
-            print(text, file=sys.stderr, flush=True)
+            width = get_terminal_size().columns - 1
+            print(f"\r\x1b[K{self._text[:width]}", end="", file=sys.stderr, flush=True)
+        elif monotonic() - self._printed > _PROGRESS_SECONDS:
+            self._print()
 
     def close(self) -> None:
-        """Leave the line of a terminal."""
+        """Leave the line of a terminal, or print the last state."""
         if sys.stderr.isatty():
             print(file=sys.stderr, flush=True)
+        else:
+            self._print()
+
+    def _print(self) -> None:
+        self._printed = monotonic()
+        print(self._text, file=sys.stderr, flush=True)
 
 
 def _trainer(problem: Problem, estimator: Any, seed: int, n_jobs: int) -> StageTrainer:
@@ -545,7 +567,7 @@ def _search_settings(search: Any) -> Evolution:
 
 def _max_stages(max_stages: Any, n_units: int) -> int:
     if max_stages is None:
-        return min(n_units, max(ceil(n_units / 2), 10))
+        return min(n_units, max(ceil(n_units / 2), 10), _MOST_STAGES)
     if isinstance(max_stages, bool) or not isinstance(max_stages, int | np.integer) or max_stages < 1:
         raise InvalidParameterError(f"max_stages must be a whole number of at least 1, or None; got {max_stages!r}.")
     return int(max_stages)

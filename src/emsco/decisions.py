@@ -66,6 +66,8 @@ class Decisions:
         That stage, from 0; of a rejected row the last one.
     cost : ndarray of shape (n_rows,)
         Price of all features bought.
+    index : pandas Index or None
+        That of the table the rows came from, if it had one.
     """
 
     label: np.ma.MaskedArray[Any, Any]
@@ -73,6 +75,7 @@ class Decisions:
     confidence: FloatArray
     stage: NDArray[np.intp]
     cost: FloatArray
+    index: Any = None
 
     def __len__(self) -> int:
         return int(self.conclusive.size)
@@ -87,13 +90,15 @@ class Decisions:
         )
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame, a row per input; the label of a rejected one is missing."""
-        frame = data_frame({"conclusive": self.conclusive, "confidence": self.confidence, "stage": self.stage,
-                            "cost": self.cost})  # fmt: skip
+        """Return a pandas DataFrame, a row per input, with its index; the label of a rejected one is missing."""
+        columns = {"conclusive": self.conclusive, "confidence": self.confidence, "stage": self.stage, "cost": self.cost}
+        frame = data_frame(columns)
         import pandas
 
-        frame.insert(0, "label", pandas.array(self.label.tolist()))
-        return frame
+        label = pandas.array(self.label.data.tolist())
+        label[~self.conclusive] = pandas.NA
+        frame.insert(0, "label", label)
+        return frame if self.index is None else frame.set_axis(self.index, axis=0)
 
 
 class TrainedCascade:
@@ -174,7 +179,7 @@ class TrainedCascade:
             for j, stage in enumerate(self._stages):
                 for c in stage.new_columns:
                     if c not in columns:
-                        columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, waiting.size, j)
+                        columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, j)
                     self._encoder.encode_column(c, columns[c], read, Z)
                 answers = stage.model.predict_proba(Z[stage.encoded_columns].T)
                 if j == len(self._stages) - 1:
@@ -226,10 +231,10 @@ def _compiled_arguments(encoder: Encoder, stages: Sequence[Stage]) -> tuple[Any,
     )
 
 
-def _column(table: Table, position: int | None, name: str, n_waiting: int, stage: int) -> NDArray[Any]:
+def _column(table: Table, position: int | None, name: str, stage: int) -> NDArray[Any]:
     if position is None:
         raise MissingColumnError(
-            f"column {name!r} is not in the table, but {n_waiting} rows are still undecided when stage {stage + 1} "
-            "buys it; add it (missing values are allowed)."
+            f"column {name!r} is not in the table, but rows are still undecided when stage {stage + 1} buys it; add it "
+            "(missing values are allowed)."
         )
     return table.column(position)

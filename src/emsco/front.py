@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from shutil import get_terminal_size
 from typing import Any, overload
 
 import numpy as np
@@ -15,7 +16,7 @@ from emsco.partition import IntArray, stage_counts
 from emsco.ranking import norm
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class FrontPoint:
     """One point of a front: a design and what it achieves on the validation samples."""
 
@@ -74,9 +75,10 @@ class Front:
     @overload
     def __getitem__(self, index: int) -> FrontPoint: ...
     @overload
-    def __getitem__(self, index: slice) -> "Front": ...
-    def __getitem__(self, index: int | slice) -> "FrontPoint | Front":
-        if isinstance(index, slice):
+    def __getitem__(self, index: slice | Sequence[int] | NDArray[Any]) -> "Front": ...
+    def __getitem__(self, index: int | slice | Sequence[int] | NDArray[Any]) -> "FrontPoint | Front":
+        """Return a point, or of a slice, a mask or a list of indices the front of those points."""
+        if isinstance(index, slice | Sequence | np.ndarray):
             return self._select(np.arange(len(self))[index])
         return FrontPoint(
             self.designs[index],
@@ -104,29 +106,33 @@ class Front:
         return (self[i] for i in range(len(self)))
 
     def __repr__(self) -> str:
+        designs = "1 design" if len(self) == 1 else f"{len(self)} designs"
         return (
-            f"<Front of {len(self)} designs: coverage {_span(self.coverage)}, accuracy {_span(self.accuracy)}, "
+            f"<Front of {designs}: coverage {_span(self.coverage)}, accuracy {_span(self.accuracy)}, "
             f"mean cost {_span(self.mean_cost)}>"
         )
 
     def __str__(self) -> str:
         return self.to_text()
 
-    def to_text(self, *, most: int = 12, width: int = 110) -> str:
-        """Return the best points as a table, a line each, cut at ``width`` characters.
+    def to_text(self, *, most: int = 12, width: int | None = None) -> str:
+        """Return the best points as a table, a line each.
 
         Parameters
         ----------
         most : int
             How many points to show.
-        width : int
-            How many characters a line may have; what is bought is cut to fit.
+        width : int or None
+            How many characters a line may have; what is bought is cut to fit. None: the width of the terminal, 110
+            where there is none.
         """
-        lines = ["point  stages  coverage  accuracy  mean cost  what is bought, stage | stage | ..."]
+        if width is None:
+            width = get_terminal_size((110, 24)).columns
+        lines = ["point  fitness  stages  coverage  accuracy   mean cost  what is bought, stage | stage"]
         for i, point in enumerate(self[:most]):
             figures = (
-                f"{i:5d}  {point.n_stages:6d}  {percent(point.coverage):>8}  {percent(point.accuracy):>8}  "
-                f"{point.mean_cost:9.5g}  "
+                f"{i:5d}  {point.fitness:7.3f}  {point.n_stages:6d}  {percent(point.coverage):>8}  "
+                f"{percent(point.accuracy):>8}  {point.mean_cost:10,.2f}  "
             )
             design = describe(point.design, self.feature_names)
             room = max(width - len(figures), 10)

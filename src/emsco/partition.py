@@ -77,6 +77,7 @@ def check_design(design: ArrayLike | Sequence[Sequence[str]], unit_names: Sequen
     >>> check_design([["sex", "age"], ["blood"]], ["age", "blood", "sex"])
     array([0, 1, 0])
     """
+    design = getattr(design, "design", design)  # a point of a front
     try:
         entries: list[Any] = list(design)  # type: ignore[arg-type]
     except TypeError:

@@ -26,6 +26,7 @@ class Table:
     named : bool
         Whether the input had names, so that columns can be matched by name instead of position.
     n_rows : int
+    index : pandas Index or None
     """
 
     def __init__(self, X: Any) -> None:
@@ -43,6 +44,7 @@ class Table:
             self.names = tuple(f"x{i}" for i in range(self._data.shape[1]))
             self.n_rows = int(self._data.shape[0])
         self.named = bool(self._frame)
+        self.index = X.index if self._frame == "pandas" else None
         repeated = sorted(name for name, count in Counter(self.names).items() if count > 1)
         if repeated:
             raise InvalidInputError(
@@ -83,6 +85,7 @@ class StackedTable(Table):
         self._parts = (above, below)
         self.names = above.names
         self.named = above.named
+        self.index = None
         self.n_rows = above.n_rows + below.n_rows
 
     def column(self, position: int) -> NDArray[Any]:
@@ -171,8 +174,9 @@ def _as_matrix(X: Any) -> NDArray[Any]:
         raise InvalidInputError(f"X cannot be read as a table: {error}.") from error
     if data.ndim != 2:
         raise InvalidInputError(
-            f"X must be a 2-dimensional table, got an array of shape {data.shape}. Reshape your data: X.reshape(-1, 1) "
-            "if it is one column, X.reshape(1, -1) if it is one row."
+            f"X must be a 2-dimensional table, got {type(X).__name__} of shape {data.shape}. Reshape your data: "
+            "X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if it is one row; make a pandas DataFrame of a "
+            "dict or a list of dicts."
         )
     if data.dtype.kind == "c":
         raise InvalidInputError("Complex data not supported: give real numbers.")

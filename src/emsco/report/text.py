@@ -1,6 +1,7 @@
 """Deployed classifiers and their results as plain text."""
 
 from collections.abc import Sequence
+from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any
 
@@ -10,14 +11,15 @@ from emsco.decisions import Decisions, Stage
 from emsco.front import percent
 
 
-def stage_table(stages: Sequence[Stage], decisions: Decisions, *, noun: str = "inputs", width: int = 110) -> str:
+def stage_table(stages: Sequence[Stage], decisions: Decisions, *, noun: str = "inputs") -> str:
     """Return what each stage buys, its price, and the share of the decided inputs that leave there with a label."""
     lines = []
     for j, stage in enumerate(stages):
         leaves = np.mean((decisions.stage == j) & decisions.conclusive)
-        text = f"stage {j + 1}: {', '.join(stage.features)} - {stage.price:g} - {percent(leaves)} of {noun} leave here"
-        lines.extend(wrap(text, width, subsequent_indent=" " * 9))
-    lines.append(f"rejected: {percent(1 - decisions.conclusive.mean())} of {noun} get no label")
+        bought = ", ".join(stage.features)
+        text = f"stage {j + 1}: {bought} - price {stage.price:g} - {percent(leaves)} of {noun} leave here"
+        lines.extend(wrap(text, get_terminal_size((110, 24)).columns, subsequent_indent=" " * 9))
+    lines.append(f"inconclusive: {percent(1 - decisions.conclusive.mean())} of {noun} get no label")
     return "\n".join(lines)
 
 
@@ -28,9 +30,9 @@ def result_row(name: str, decisions: Decisions, y: Any) -> str:
     n_right = int((decisions.label.data == truth)[decisions.conclusive].sum())
     accuracy = n_right / n_given if n_given else np.nan
     return (
-        f"{name:<42} {percent(n_given / truth.size):>8} {percent(accuracy):>8}  "
-        f"{f'{n_right} of {n_given}':>12}  {decisions.cost.mean():9.5g}"
+        f"{name:<32} {percent(n_given / truth.size):>8}  {percent(accuracy):>8}  {f'{n_right} of {n_given}':>14}  "
+        f"{decisions.cost.mean():10,.2f}"
     )
 
 
-RESULT_HEADER = f"{'':<42} {'coverage':>8} {'accuracy':>8}  {'right of given':>12} {'mean cost':>9}"
+RESULT_HEADER = f"{'':<32} {'coverage':>8}  {'accuracy':>8}  {'right of given':>14}  {'mean cost':>10}"

@@ -3,13 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emsco.cascade import Tally, join_tallies
-from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning
+from emsco.exceptions import InvalidParameterError
 from emsco.objectives import FloatArray, measure
 from emsco.operators.elitism import best_first, count_elite, next_size, unique_vectors
 from emsco.operators.mutation import mutate
@@ -117,6 +116,7 @@ class Found:
     tally: Tally
     ties: list[IntArray]
     n_generations: int
+    interrupted: bool
 
 
 def evolve(
@@ -130,11 +130,12 @@ def evolve(
 ) -> Found:
     """Search the designs of n_features in at most max_stages (Algorithm 3).
 
-    Ctrl-C ends the search with the last finished generation and a warning; before the first one it is passed on.
+    Ctrl-C ends the search with the last finished generation; before the first one it is passed on.
     """
     max_stages = min(max_stages, n_features)
     ties = _Ties()
     state: State | None = None
+    interrupted = False
     try:
         first = _initial(settings, n_features, max_stages, rng)
         state = _ranked(first, evaluate(first), None, n_elite=0)
@@ -148,16 +149,12 @@ def evolve(
     except KeyboardInterrupt:
         if state is None:
             raise
+        interrupted = True
         ties.update(state)  # it may have been cut short; twice counts no design twice
-        warnings.warn(
-            f"search interrupted in generation {state.generation + 1}; the front is the best found so far.",
-            SearchInterruptedWarning,
-            stacklevel=3,
-        )
     best = state.unique[: state.n_nondominated]
     designs = state.population[best]
     tied = [ties.designs(vector) for vector in state.tally.vectors[best]]
-    return Found(designs, state.tally.select(best), tied, state.generation)
+    return Found(designs, state.tally.select(best), tied, state.generation, interrupted)
 
 
 def step(state: State, evaluate: Evaluate, settings: Evolution, *, max_stages: int, rng: np.random.Generator) -> State:

@@ -91,5 +91,12 @@ def _train(problem: Problem, estimator: Any, columns: NDArray[np.bool_]) -> Any:
 
 def _train_and_score(problem: Problem, estimator: Any, columns: NDArray[np.bool_]) -> Any:
     model = _train(problem, estimator, columns)
-    confidence, label = outcomes_of(model.predict_proba(problem.validation[columns].T))
+    probabilities = np.asarray(model.predict_proba(problem.validation[columns].T))
+    expected = (problem.n_validation, problem.n_classes)
+    if probabilities.shape != expected or not np.isfinite(probabilities).all():
+        raise InvalidEstimatorError(
+            f"predict_proba of {estimator!r} gave {'NaN or inf' if probabilities.shape == expected else 'an array'} of "
+            f"shape {probabilities.shape}; wanted finite probabilities of shape {expected}."
+        )
+    confidence, label = outcomes_of(probabilities)
     return confidence, label.astype(np.uint8)
