@@ -19,12 +19,10 @@ def main() -> None:
     heart = load_heart_failure()
     X, X_test, y, y_test = train_test_split(heart.data, heart.target, test_size=0.25, stratify=heart.target,
                                             random_state=0)  # fmt: skip
-    print(f"Heart failure: {len(X)} patients to learn from, {len(X_test)} held out, 12 features at 10 or 100 each.")
-    print(
-        f"Goal: predict death, label only when at least {_THRESHOLD:.0%} sure, buy little. As in the paper, the length"
-    )
-    print("of the follow-up (time) is among the features; a clinic would leave it out.")
-    print("(The first run on a machine compiles for some seconds.)\n", flush=True)
+    print(f"Heart failure: {len(X)} patients to learn from, {len(X_test)} held out; 12 features at 10 or 100.")
+    print(f"Goal: predict death, label only when at least {_THRESHOLD:.0%} sure, buy little.")
+    print("As in the paper the length of the follow-up, time, is a feature: a clinic would")
+    print("leave it out. (The first run on a machine compiles for some 15 seconds.)\n", flush=True)
     start = perf_counter()
     clf = EMSCOClassifier(heart.prices, threshold=_THRESHOLD, search=_SEARCH, refit=True, random_state=0,
                           verbose=sys.stderr.isatty()).fit(X, y)  # fmt: skip

@@ -128,7 +128,7 @@ class Front:
         """
         if width is None:
             width = get_terminal_size((110, 24)).columns
-        lines = ["point  fitness  stages  coverage  accuracy   mean cost  what is bought, stage | stage"]
+        lines = ["point  fitness  stages  coverage  accuracy   mean cost  what is bought, stage | stage"[:width]]
         for i, point in enumerate(self[:most]):
             figures = (
                 f"{i:5d}  {point.fitness:7.3f}  {point.n_stages:6d}  {percent(point.coverage):>8}  "
