@@ -10,7 +10,6 @@ from emsco._kernels.logistic import margins_of, probabilities_of
 Array = Any
 
 FARTHEST = 1e100  # deviations from the mean: beyond, sums of columns could be infinity minus infinity
-_LARGEST = np.finfo(np.float64).max
 _ROWS = 128  # rows encoded together: what they hold of a table of numbers fits the first-level cache
 _BLOCK = 1024  # rows walked together: their encoded columns fit the second-level cache
 
@@ -27,36 +26,39 @@ def _encode(
     places: Array,
     Z: Array,
 ) -> int:
-    """Encode new columns of the waiting rows as NumberCode does, missing as 0; return how many are not finite."""
+    """Encode new columns of waiting rows, given by where they start, as NumberCode does.
+
+    Returns how many cells are odd: missing, infinite or absurdly far from the mean. They are left to _settle.
+    """
     n_odd = 0
-    stride = strides[0]
     for start in range(0, waiting.size, _ROWS):
-        rows = waiting[start : start + _ROWS]
+        part = waiting[start : start + _ROWS]
         for k in range(new.size):
             c = new[k]
             at = positions[c] * strides[1]
             z = Z[places[c], start : start + _ROWS]
             mean = means[c]
             inverse_scale = inverse_scales[c]
-            for i in range(rows.size):  # no branch, so that it is vectorised
-                value = cells[at + rows[i] * stride]
-                finite = abs(value) <= _LARGEST
-                encoded = (value - mean) * inverse_scale if finite else 0.0
-                encoded = encoded if encoded < FARTHEST else FARTHEST
-                z[i] = encoded if encoded > -FARTHEST else -FARTHEST
-                n_odd += 0 if finite else 1
+            for i in range(part.size):  # no branch and no product, so that it is vectorised
+                value = cells[at + part[i]]
+                encoded = (value - mean) * inverse_scale
+                plain = abs(encoded) <= FARTHEST
+                z[i] = encoded if plain else 0.0
+                n_odd += 0 if plain else 1
     return n_odd
 
 
 @kernel()
-def _flag_missing(cells: Array, at: int, stride: int, waiting: Array, missing: Array) -> Any:
-    """Write one where a row is missing; return a row that holds inf, or -1."""
+def _settle(cells: Array, at: int, waiting: Array, mean: float, inverse_scale: float, z: Array, missing: Array) -> Any:
+    """Encode the odd cells of one column; return which of the rows holds inf, or -1."""
     infinite = np.int64(-1)
     for i in range(waiting.size):
-        value = cells[at + waiting[i] * stride]
+        value = cells[at + waiting[i]]
         missing[i] = 1.0 if value != value else 0.0
         if abs(value) == np.inf:
-            infinite = np.int64(waiting[i])
+            infinite = np.int64(i)
+        elif value == value:
+            z[i] = min(max((value - mean) * inverse_scale, -FARTHEST), FARTHEST)
     return infinite
 
 
@@ -101,22 +103,26 @@ def walk(
     best = np.empty(_BLOCK, np.uint8)
     keep = np.empty(_BLOCK, np.uint64)
     leaving = np.empty(_BLOCK, np.uint64)
-    block = np.empty(_BLOCK, np.uint64)
+    block = np.empty(_BLOCK, np.uint64)  # the rows that still wait,
+    base = np.empty(_BLOCK, np.uint64)  # and where each starts among the cells
     for first in range(start, stop, _BLOCK):
         n = min(_BLOCK, stop - first)
         for i in range(n):
             block[i] = first + i
+            base[i] = block[i] * strides[0]
         for s in range(n_stages):
-            waiting = block[:n]
+            waiting = base[:n]
             new = new_columns[new_starts[s] : new_starts[s + 1]]
             n_odd = _encode(cells, strides, positions, new, waiting, means, inverse_scales, places, Z)
             for k in range(new.size):
                 c = new[k]
                 if n_odd:
                     missing = Z[places[c] + 1] if flags[c] else top
-                    infinite = _flag_missing(cells, positions[c] * strides[1], strides[0], waiting, missing)
+                    infinite = _settle(
+                        cells, positions[c] * strides[1], waiting, means[c], inverse_scales[c], Z[places[c]], missing
+                    )
                     if infinite >= 0:
-                        return infinite, c
+                        return int(block[infinite]), c
                 elif flags[c]:
                     Z[places[c] + 1, :n] = 0.0
             columns = seen[seen_starts[s] : seen_starts[s + 1]]
@@ -150,7 +156,7 @@ def walk(
                 stay += 1 - leaves
             for k in range(n_leaving):
                 i = leaving[k]
-                row = waiting[i]
+                row = block[i]
                 confidence[row] = top[i]
                 code[row] = best[i]
                 exit_stage[row] = s
@@ -158,6 +164,7 @@ def walk(
                 break
             for i in range(stay):
                 block[i] = block[keep[i]]
+                base[i] = base[keep[i]]
             for k in range(columns.size):
                 z = Z[columns[k]]
                 for i in range(stay):
