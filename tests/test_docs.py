@@ -18,6 +18,12 @@ def test_the_readmes_python_runs_from_top_to_bottom(capsys):
     assert "blood panel" in names["clf"].front_.feature_names
 
 
+def test_the_python_of_the_exact_page_runs(capsys):
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/exact.md").read_text(encoding="utf-8"), re.DOTALL)
+    exec(block, {})
+    assert "proven=True" in capsys.readouterr().out
+
+
 def test_links_of_the_docs_lead_somewhere():
     for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):

@@ -21,7 +21,7 @@ def front():
         least_price=5.0,
     )
     ties = [np.repeat(row[None], n, axis=0) for row, n in zip(designs, (1, 7, 2), strict=True)]
-    return make_front(designs, tally, ties, ("age", "sex", "blood"))
+    return make_front(designs, tally, np.array([1, 7, 2]), ties, ("age", "sex", "blood"))
 
 
 def test_points_are_fittest_first():

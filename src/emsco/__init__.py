@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from emsco.front import Front
     from emsco.prices import Prices
     from emsco.search.evolution import Evolution
+    from emsco.search.exact import Exact
 
 __all__ = [
     "Decisions",
@@ -19,6 +20,7 @@ __all__ = [
     "EmscoError",
     "EmscoWarning",
     "Evolution",
+    "Exact",
     "Front",
     "MultiStageClassifier",
     "Prices",
@@ -31,6 +33,7 @@ _HOME = {
     "EmscoError": "exceptions",
     "EmscoWarning": "exceptions",
     "Evolution": "search.evolution",
+    "Exact": "search.exact",
     "Front": "front",
     "MultiStageClassifier": "classifier",
     "Prices": "prices",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from math import ceil, fsum
 from shutil import get_terminal_size
 import sys
-from time import monotonic
+from time import monotonic, perf_counter
 from typing import Any, Self
 import warnings
 
@@ -33,6 +33,7 @@ from emsco.problem import (
 )
 from emsco.rejection import check_threshold, is_confident
 from emsco.search.evolution import Evolution, State, evolve
+from emsco.search.exact import Exact, all_bits, check_affordable, search_exactly
 from emsco.stages.base import StageModel, StageTrainer, outcomes_of
 from emsco.stages.cache import StageCache
 from emsco.stages.estimator import EstimatorTrainer
@@ -283,8 +284,9 @@ class EMSCOClassifier(_StagedClassifier):
     max_stages : int or None
         Most stages of a design. None: half the features, but at least 10 and at most 30. With many columns, few stages
         make the search much faster.
-    search : "auto" or Evolution
-        How to search. "auto": ``Evolution()``.
+    search : "auto", Evolution or Exact
+        How to search. "auto": ``Evolution()``. ``Exact()`` looks at every design and proves its frontier, where there
+        are few enough.
     validation : float
         Share of the rows, of each class, that scores the designs and trains none, unless ``fit`` is given others.
     choose : "fitness" or callable
@@ -407,32 +409,20 @@ class EMSCOClassifier(_StagedClassifier):
             unit_columns=unit_membership(encoder, prices),
             prices=prices,
         )
+        trainer = _trainer(problem, self.estimator, seed, n_jobs)
         cache = StageCache(
-            _trainer(problem, self.estimator, seed, n_jobs),
+            trainer,
             problem.y_validation,
             n_units=prices.n_units,
             threshold=threshold,
             max_bytes=int(self.cache_bytes),
         )
-        progress = _Progress(settings, cache) if self.verbose else None
-        found = evolve(
-            Cascade(cache, prices).tally,
-            settings,
-            n_features=prices.n_units,
-            max_stages=max_stages,
-            rng=search_rng,
-            on_generation=progress,
-        )
-        if progress is not None:
-            progress.close()
-        if found.interrupted:
-            warnings.warn(
-                f"search interrupted after generation {found.n_generations}; the front is the best found so far.",
-                SearchInterruptedWarning,
-                stacklevel=2,
-            )
-        front = make_front(found.designs, found.tally, found.ties, prices.unit_names)
-        n_feature_sets = cache.n_trained
+        cascade = Cascade(cache, prices)
+        if isinstance(settings, Exact):
+            front, n_generations = self._search_exactly(settings, trainer, problem, cascade, max_stages, n_jobs), 0
+        else:
+            front, n_generations = self._evolve(settings, cache, cascade, prices, max_stages, search_rng)
+        n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
         if self.refit:
             if validation_table is not table:
                 table = StackedTable(table, validation_table)
@@ -448,10 +438,72 @@ class EMSCOClassifier(_StagedClassifier):
 
         self.classes_, self._prices, self._encoder, self._named = classes, prices, encoder, table.named
         self.front_ = front
-        self.n_generations_ = found.n_generations
+        self.n_generations_ = n_generations
         self.n_feature_sets_ = n_feature_sets
         self._models = models
         return self.use(0 if self.choose == "fitness" else self.choose(front))  # type: ignore[operator]
+
+    def _evolve(
+        self,
+        settings: Evolution,
+        cache: StageCache,
+        cascade: Cascade,
+        prices: PriceList,
+        max_stages: int,
+        rng: np.random.Generator,
+    ) -> tuple[Front, int]:
+        progress = _Progress(settings, cache) if self.verbose else None
+        found = evolve(
+            cascade.tally,
+            settings,
+            n_features=prices.n_units,
+            max_stages=max_stages,
+            rng=rng,
+            on_generation=progress,
+        )
+        if progress is not None:
+            progress.close()
+        if found.interrupted:
+            warnings.warn(
+                f"search interrupted after generation {found.n_generations}; the front is the best found so far.",
+                SearchInterruptedWarning,
+                stacklevel=3,
+            )
+        n_ties = np.array([len(tied) for tied in found.ties])
+        front = make_front(found.designs, found.tally, n_ties, found.ties, prices.unit_names)
+        return front, found.n_generations
+
+    def _search_exactly(
+        self,
+        settings: Exact,
+        trainer: StageTrainer,
+        problem: Problem,
+        cascade: Cascade,
+        max_stages: int,
+        n_jobs: int,
+    ) -> Front:
+        prices, started = problem.prices, perf_counter()
+        check_affordable(
+            settings, n_units=prices.n_units, max_stages=max_stages, n_samples=problem.n_validation, n_jobs=n_jobs
+        )
+        line = _Line() if self.verbose else None
+        on_progress = None if line is None else lambda phase, share: line(f"{phase}: {100 * share:.0f} %")
+        bits = all_bits(trainer, problem.y_validation, prices, threshold=float(self.threshold), on_progress=on_progress)
+        proof = search_exactly(
+            bits, settings, max_stages=max_stages, n_jobs=n_jobs, started=started, on_progress=on_progress
+        )
+        if line is not None:
+            line.close()
+        if not proof.certificate.proven:
+            walked, designs = proof.certificate.n_walked, proof.certificate.n_designs
+            warnings.warn(
+                f"exact search {'interrupted' if proof.interrupted else 'out of time'} after {walked:,} of {designs:,} "
+                "designs; the front is the best found so far, not proven.",
+                SearchInterruptedWarning,
+                stacklevel=3,
+            )
+        tally = cascade.tally(proof.designs)
+        return make_front(proof.designs, tally, proof.n_ties, proof.ties, prices.unit_names, proof.certificate)
 
     def use(self, point: int) -> Self:
         """Deploy another point of the front; its stages are trained already.
@@ -488,28 +540,23 @@ class EMSCOClassifier(_StagedClassifier):
                 raise InvalidParameterError(f"{name} must be True or False; got {getattr(self, name)!r}.")
 
 
-class _Progress:
+class _Line:
     """One line on standard error: rewritten in a terminal, else printed every ten seconds."""
 
-    def __init__(self, settings: Evolution, cache: StageCache) -> None:
-        self._settings = settings
-        self._cache = cache
+    def __init__(self) -> None:
         self._printed = -np.inf
         self._text = ""
 
-    def __call__(self, state: State) -> None:
-        self._text = (
-            f"generation {state.generation}/{self._settings.max_generations}, {state.n_nondominated} on the front, "
-            f"{self._cache.n_trained} sets trained, fittest kept for {state.unchanged}"
-        )
+    def __call__(self, text: str) -> None:
+        self._text = text
         if sys.stderr.isatty():
             width = get_terminal_size().columns - 1
-            print(f"\r\x1b[K{self._text[:width]}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{text[:width]}", end="", file=sys.stderr, flush=True)
         elif monotonic() - self._printed > _PROGRESS_SECONDS:
             self._print()
 
     def close(self) -> None:
-        """Leave the line of a terminal, or print the last state."""
+        """Leave the line of a terminal, or print the last text."""
         if sys.stderr.isatty():
             print(file=sys.stderr, flush=True)
         else:
@@ -518,6 +565,21 @@ class _Progress:
     def _print(self) -> None:
         self._printed = monotonic()
         print(self._text, file=sys.stderr, flush=True)
+
+
+class _Progress(_Line):
+    """How an evolution goes."""
+
+    def __init__(self, settings: Evolution, cache: StageCache) -> None:
+        super().__init__()
+        self._settings = settings
+        self._cache = cache
+
+    def __call__(self, state: State) -> None:  # type: ignore[override]
+        super().__call__(
+            f"generation {state.generation}/{self._settings.max_generations}, {state.n_nondominated} on the front, "
+            f"{self._cache.n_trained} sets trained, fittest kept for {state.unchanged}"
+        )
 
 
 def _trainer(problem: Problem, estimator: Any, seed: int, n_jobs: int) -> StageTrainer:
@@ -557,12 +619,12 @@ def _key(units: BoolArray) -> bytes:
     return np.packbits(units).tobytes()
 
 
-def _search_settings(search: Any) -> Evolution:
+def _search_settings(search: Any) -> Evolution | Exact:
     if isinstance(search, str) and search == "auto":
         return Evolution()
-    if isinstance(search, Evolution):
+    if isinstance(search, Evolution | Exact):
         return search
-    raise InvalidParameterError(f"search must be 'auto' or emsco.Evolution(...); got {search!r}.")
+    raise InvalidParameterError(f"search must be 'auto', emsco.Evolution(...) or emsco.Exact(...); got {search!r}.")
 
 
 def _max_stages(max_stages: Any, n_units: int) -> int:

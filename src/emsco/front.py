@@ -1,6 +1,6 @@
 """Front: the answer of a search, best first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from shutil import get_terminal_size
 from typing import Any, overload
@@ -42,12 +42,16 @@ class Front:
         On the validation samples. Accuracy is of the labels given, NaN where none is.
     fitness : ndarray of shape (n_points,)
         Norm of (coverage, accuracy, least cost / cost): the paper's fitness of the front as a generation of its own.
-    ties : tuple of ndarray of shape (n_ties, n_features)
-        Of each point the designs met that share its objective vector, itself first.
+    n_ties : ndarray of shape (n_points,)
+        Designs that share the objective vector, this one included: all of them after an exact search, else those met.
+    ties : tuple of iterable
+        Of each point, these designs; after an exact search they are found as they are asked for.
     feature_names : tuple of str
         What the columns of ``designs`` buy.
     n_samples : int
         Validation samples behind the figures.
+    certificate : Certificate or None
+        What an exact search looked at, and whether the frontier is proven to be the true one.
     """
 
     designs: IntArray
@@ -55,19 +59,16 @@ class Front:
     accuracy: FloatArray
     mean_cost: FloatArray
     fitness: FloatArray
-    ties: tuple[IntArray, ...]
+    n_ties: IntArray
+    ties: tuple[Iterable[IntArray], ...]
     feature_names: tuple[str, ...]
     n_samples: int
+    certificate: Any = None
 
     @property
     def n_stages(self) -> IntArray:
         """Stages of each design."""
         return stage_counts(self.designs)
-
-    @property
-    def n_ties(self) -> IntArray:
-        """Designs met that share the vector of each point, itself included."""
-        return np.array([len(tied) for tied in self.ties])
 
     def __len__(self) -> int:
         return len(self.designs)
@@ -97,9 +98,11 @@ class Front:
             _frozen(self.accuracy[points]),
             _frozen(self.mean_cost[points]),
             _frozen(self.fitness[points]),
+            _frozen(self.n_ties[points]),
             tuple(self.ties[i] for i in points),
             self.feature_names,
             self.n_samples,
+            self.certificate,
         )
 
     def __iter__(self) -> Iterator[FrontPoint]:
@@ -184,15 +187,20 @@ def data_frame(columns: dict[str, Any]) -> Any:
     return pandas.DataFrame(columns)
 
 
-def make_front(designs: IntArray, tally: Tally, ties: Sequence[IntArray], feature_names: tuple[str, ...]) -> Front:
+def make_front(
+    designs: IntArray,
+    tally: Tally,
+    n_ties: IntArray,
+    ties: Sequence[Iterable[IntArray]],
+    feature_names: tuple[str, ...],
+    certificate: Any = None,
+) -> Front:
     """Return the front of designs known to be non-dominated and of distinct vectors, fittest first."""
     objectives = measure(tally)
     norms = norm(objectives)
     accuracy = np.where(tally.n_conclusive > 0, objectives.accuracy, np.nan)
-    tied = tuple(_frozen(rows) for rows in ties)
-    front = Front(
-        designs, objectives.coverage, accuracy, objectives.mean_cost, norms, tied, feature_names, tally.n_samples
-    )
+    figures = (objectives.coverage, accuracy, objectives.mean_cost, norms)
+    front = Front(designs, *figures, n_ties, tuple(ties), feature_names, tally.n_samples, certificate)
     return front._select(best_first(designs, np.zeros(len(designs), dtype=np.int64), norms))
 
 

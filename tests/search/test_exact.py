@@ -1,0 +1,160 @@
+from itertools import product
+import os
+import pickle
+import signal
+import threading
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+from numpy.testing import assert_array_equal
+import pytest
+
+from emsco import EMSCOClassifier, Exact, reference
+from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning, SpaceTooLargeError
+from emsco.partition import compress, count_solutions
+from emsco.search.exact import all_bits, check_affordable, search_exactly
+from emsco.stages.logistic import LogisticTrainer
+from tests.strategies import problem, seeds
+from tests.test_classifier import PANEL, patients
+
+
+def all_designs(n_features, max_stages):
+    rows = np.array(list(product(range(min(max_stages, n_features)), repeat=n_features)))
+    return rows[(compress(rows) == rows).all(axis=1)].tolist()
+
+
+def brute_force(p, max_stages, threshold):
+    """Every non-dominated vector and all designs that have it, the simplest first, by the paper in plain Python."""
+    outcome = reference.train_logistic(p.train.T, p.y_train, p.validation.T)
+    by_vector = {}
+    for design in all_designs(p.prices.n_units, max_stages):
+        vector = reference.walk(design, outcome, p.y_validation.tolist(), p.prices.ticks.tolist(), threshold)
+        by_vector.setdefault(vector, []).append(design)
+    points = {vector: reference.objectives(vector, p.n_validation) for vector in by_vector}
+    front = [v for v in points if not any(reference.dominates(other, points[v]) for other in points.values())]
+    return {v: sorted(by_vector[v], key=lambda d: (reference.stage_count(d), d)) for v in front}
+
+
+def exact(p, max_stages, threshold, n_jobs=1, **limits):
+    bits = all_bits(LogisticTrainer(p), p.y_validation, p.prices, threshold=threshold)
+    return search_exactly(bits, Exact(**limits), max_stages=max_stages, n_jobs=n_jobs)
+
+
+def vectors_of(p, designs, threshold):
+    outcome = reference.train_logistic(p.train.T, p.y_train, p.validation.T)
+    truth, costs = p.y_validation.tolist(), p.prices.ticks.tolist()
+    return [reference.walk(design, outcome, truth, costs, threshold) for design in designs.tolist()]
+
+
+PRICES = [None, [0, 0, 1, 3], [0.1, 0.25, 3.3, 0.07], [2, 2, 2, 2], [0, 0, 0, 0]]
+
+
+@settings(max_examples=250)
+@given(
+    seeds(),
+    st.sampled_from([2, 3]),
+    st.integers(1, 4),
+    st.sampled_from([0.0, 0.5, 0.6, 0.75, 0.9, 0.99, 1.0]),
+    st.sampled_from(PRICES),
+    st.integers(1, 3),
+)
+def test_it_equals_brute_force_vectors_simplest_designs_ties_and_all(
+    seed, n_classes, max_stages, threshold, costs, jobs
+):
+    p = problem(seed, n_features=4, n_classes=n_classes, n_train=30, n_validation=20, costs=costs)
+    expected = brute_force(p, max_stages, threshold)
+    proof = exact(p, max_stages, threshold, jobs)
+    vectors = vectors_of(p, proof.designs, threshold)
+    assert set(vectors) == set(expected)
+    assert len(vectors) == len(expected)
+    for vector, design, n_ties, ties in zip(vectors, proof.designs.tolist(), proof.n_ties, proof.ties, strict=True):
+        assert design == expected[vector][0]
+        assert n_ties == len(expected[vector])
+        listed = sorted(row.tolist() for row in ties)
+        assert listed == sorted(expected[vector])
+    certificate = proof.certificate
+    assert certificate.proven
+    assert certificate.n_designs == certificate.n_walked + certificate.n_ruled_out == count_solutions(4, max_stages)
+
+
+def test_deep_chains_of_more_features_equal_brute_force():
+    p = problem(7, n_features=6, n_train=40, n_validation=70)  # more than one word of samples
+    expected = brute_force(p, 6, 0.7)
+    proof = exact(p, 6, 0.7, 2)
+    assert dict(zip(vectors_of(p, proof.designs, 0.7), proof.designs.tolist(), strict=True)) == {
+        vector: designs[0] for vector, designs in expected.items()
+    }
+    assert sorted(proof.n_ties) == sorted(len(designs) for designs in expected.values())
+
+
+def test_ties_nobody_reaches_are_ruled_out_not_walked():
+    p = problem(0, n_features=4)
+    proof = exact(p, 4, 0.0)  # everyone leaves at the first stage
+    assert proof.certificate.n_walked == 15
+    assert proof.certificate.n_ruled_out == 75 - 15
+    assert proof.n_ties.max() > 1
+
+
+def test_the_classifier_uses_it_and_its_front_beats_or_ties_any_evolution():
+    X, y = patients()
+    proven = EMSCOClassifier(PANEL, threshold=0.8, search=Exact(), random_state=0, n_jobs=2).fit(X, y)
+    evolved = EMSCOClassifier(PANEL, threshold=0.8, random_state=0).fit(X, y)
+    front = proven.front_
+    assert front.certificate.proven
+    assert front.certificate.n_designs == count_solutions(5, 5) == 541
+    for point in evolved.front_:
+        assert (
+            (front.coverage >= point.coverage)
+            & (front.accuracy >= point.accuracy)
+            & (front.mean_cost <= point.mean_cost)
+        ).any()
+    for i in range(len(front)):
+        assert len(list(front.ties[i])) == front.n_ties[i]
+    copy = pickle.loads(pickle.dumps(proven))
+    assert_array_equal(copy.decide(X).confidence, proven.decide(X).confidence)
+    assert_array_equal(next(iter(copy.front_.ties[0])), next(iter(front.ties[0])))
+
+
+def test_a_space_too_large_is_refused_before_any_work():
+    with pytest.raises(
+        SpaceTooLargeError, match=r"20 features in at most 10 stages make 2\.65e\+19 designs, about .* hours"
+    ):
+        check_affordable(Exact(), n_units=20, max_stages=10, n_samples=100, n_jobs=2)
+    with pytest.raises(SpaceTooLargeError, match="the limit is 100"):
+        check_affordable(Exact(max_designs=100), n_units=5, max_stages=5, n_samples=100, n_jobs=2)
+    with pytest.raises(SpaceTooLargeError, match="GiB"):
+        check_affordable(Exact(), n_units=10, max_stages=3, n_samples=20_000, n_jobs=2)
+    check_affordable(Exact(), n_units=14, max_stages=4, n_samples=172, n_jobs=2)
+
+
+def test_out_of_time_it_returns_what_it_has_not_proven():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 11))
+    y = X[:, 0] + X[:, 1] + rng.normal(size=150) > 0
+    clf = EMSCOClassifier(search=Exact(time_limit=0.3), max_stages=9, random_state=0)
+    with pytest.warns(SearchInterruptedWarning, match=r"out of time after [\d,]+ of 1,383,131,773"):
+        clf.fit(X, y)
+    certificate = clf.front_.certificate
+    assert not certificate.proven
+    assert 0 < certificate.n_walked < certificate.n_designs
+    assert len(clf.decide(X)) == 150
+
+
+def test_ctrl_c_returns_what_it_has_not_proven():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 11))
+    y = X[:, 0] + X[:, 1] + rng.normal(size=150) > 0
+    timer = threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.warns(SearchInterruptedWarning, match="interrupted after"):
+        clf = EMSCOClassifier(search=Exact(), max_stages=9, random_state=0, n_jobs=2).fit(X, y)
+    assert not clf.front_.certificate.proven
+    assert len(clf.front_) > 0
+
+
+@pytest.mark.parametrize("wrong", [{"max_designs": 0}, {"max_designs": 1.5}, {"time_limit": 0}, {"time_limit": "1 h"}])
+def test_settings_out_of_range_are_explained(wrong):
+    (name,) = wrong
+    with pytest.raises(InvalidParameterError, match=name):
+        Exact(**wrong)
