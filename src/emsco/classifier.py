@@ -2,9 +2,7 @@
 
 from collections.abc import Callable
 from math import ceil, fsum
-from shutil import get_terminal_size
-import sys
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import Any, Self
 import warnings
 
@@ -31,6 +29,7 @@ from emsco.problem import (
     split_rows,
     unit_membership,
 )
+from emsco.progress import ProgressLine
 from emsco.rejection import check_threshold, is_confident
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact import Exact, all_bits, check_affordable, search_exactly
@@ -40,7 +39,6 @@ from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
 from emsco.table import Rows, StackedTable, Table, check_size
 
-_PROGRESS_SECONDS = 10.0
 _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
 _LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
 
@@ -143,7 +141,8 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read_table(self, X: Any) -> Table:
         """Check the training table and record its columns as scikit-learn does; what was fitted before is void."""
-        self.__dict__.pop("_cascade", None)
+        for name in ("_cascade", "front_"):
+            self.__dict__.pop(name, None)
         table = Table(X)
         check_size(table)
         self._check_names(X, reset=True)
@@ -452,17 +451,25 @@ class EMSCOClassifier(_StagedClassifier):
         max_stages: int,
         rng: np.random.Generator,
     ) -> tuple[Front, int]:
-        progress = _Progress(settings, cache) if self.verbose else None
+        line = ProgressLine() if self.verbose else None
+
+        def report(state: State) -> None:
+            if line is not None:
+                line(
+                    f"generation {state.generation}/{settings.max_generations}, {state.n_nondominated} on the front, "
+                    f"{cache.n_trained} sets trained, fittest kept for {state.unchanged}"
+                )
+
         found = evolve(
             cascade.tally,
             settings,
             n_features=prices.n_units,
             max_stages=max_stages,
             rng=rng,
-            on_generation=progress,
+            on_generation=report,
         )
-        if progress is not None:
-            progress.close()
+        if line is not None:
+            line.close()
         if found.interrupted:
             warnings.warn(
                 f"search interrupted after generation {found.n_generations}; the front is the best found so far.",
@@ -486,7 +493,7 @@ class EMSCOClassifier(_StagedClassifier):
         check_affordable(
             settings, n_units=prices.n_units, max_stages=max_stages, n_samples=problem.n_validation, n_jobs=n_jobs
         )
-        line = _Line() if self.verbose else None
+        line = ProgressLine() if self.verbose else None
         on_progress = None if line is None else lambda phase, share: line(f"{phase}: {100 * share:.0f} %")
         bits = all_bits(trainer, problem.y_validation, prices, threshold=float(self.threshold), on_progress=on_progress)
         proof = search_exactly(
@@ -538,48 +545,6 @@ class EMSCOClassifier(_StagedClassifier):
         for name in ("refit", "verbose"):
             if not isinstance(getattr(self, name), bool | np.bool_ | int):
                 raise InvalidParameterError(f"{name} must be True or False; got {getattr(self, name)!r}.")
-
-
-class _Line:
-    """One line on standard error: rewritten in a terminal, else printed every ten seconds."""
-
-    def __init__(self) -> None:
-        self._printed = -np.inf
-        self._text = ""
-
-    def __call__(self, text: str) -> None:
-        self._text = text
-        if sys.stderr.isatty():
-            width = get_terminal_size().columns - 1
-            print(f"\r\x1b[K{text[:width]}", end="", file=sys.stderr, flush=True)
-        elif monotonic() - self._printed > _PROGRESS_SECONDS:
-            self._print()
-
-    def close(self) -> None:
-        """Leave the line of a terminal, or print the last text."""
-        if sys.stderr.isatty():
-            print(file=sys.stderr, flush=True)
-        else:
-            self._print()
-
-    def _print(self) -> None:
-        self._printed = monotonic()
-        print(self._text, file=sys.stderr, flush=True)
-
-
-class _Progress(_Line):
-    """How an evolution goes."""
-
-    def __init__(self, settings: Evolution, cache: StageCache) -> None:
-        super().__init__()
-        self._settings = settings
-        self._cache = cache
-
-    def __call__(self, state: State) -> None:  # type: ignore[override]
-        super().__call__(
-            f"generation {state.generation}/{self._settings.max_generations}, {state.n_nondominated} on the front, "
-            f"{self._cache.n_trained} sets trained, fittest kept for {state.unchanged}"
-        )
 
 
 def _trainer(problem: Problem, estimator: Any, seed: int, n_jobs: int) -> StageTrainer:
