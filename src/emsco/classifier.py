@@ -18,7 +18,7 @@ from emsco.decisions import Decisions, Stage, TrainedCascade
 from emsco.encoding import Encoder
 from emsco.exceptions import InvalidInputError, InvalidParameterError, SearchInterruptedWarning, SuspiciousColumnWarning
 from emsco.front import Front, make_front
-from emsco.partition import BoolArray, IntArray, acquired_sets, check_design
+from emsco.partition import BoolArray, IntArray, acquired_sets, check_design, count_solutions
 from emsco.prices import Costs, PriceList, resolve
 from emsco.problem import (
     Problem,
@@ -32,7 +32,7 @@ from emsco.problem import (
 from emsco.progress import ProgressLine
 from emsco.rejection import check_threshold, is_confident
 from emsco.search.evolution import Evolution, State, evolve
-from emsco.search.exact import Exact, all_bits, check_affordable, search_exactly
+from emsco.search.exact import Exact, all_bits, check_affordable, estimate_seconds, is_affordable, search_exactly
 from emsco.stages.base import StageModel, StageTrainer, outcomes_of
 from emsco.stages.cache import StageCache
 from emsco.stages.estimator import EstimatorTrainer
@@ -284,8 +284,8 @@ class EMSCOClassifier(_StagedClassifier):
         Most stages of a design. None: half the features, but at least 10 and at most 30. With many columns, few stages
         make the search much faster.
     search : "auto", Evolution or Exact
-        How to search. "auto": ``Evolution()``. ``Exact()`` looks at every design and proves its frontier, where there
-        are few enough.
+        How to search. ``Exact()`` looks at every design and proves its frontier, where there are few enough. "auto":
+        ``Exact()`` if that takes seconds and ``estimator`` is None, else ``Evolution()``.
     validation : float
         Share of the rows, of each class, that scores the designs and trains none, unless ``fit`` is given others.
     choose : "fitness" or callable
@@ -311,7 +311,10 @@ class EMSCOClassifier(_StagedClassifier):
         Its stage, from 0, of each feature.
     stages_ : list of Stage
         What each of its stages buys, its price and its trained model.
+    search_ : Evolution or Exact
+        How it was searched.
     n_generations_ : int
+        0 after an exact search.
     n_feature_sets_ : int
         Feature sets trained by the search.
     classes_ : ndarray of shape (n_classes,)
@@ -373,7 +376,7 @@ class EMSCOClassifier(_StagedClassifier):
         self
         """
         threshold = check_threshold(self.threshold)
-        settings = _search_settings(self.search)
+        _check_search(self.search)
         seed = _seed(self.random_state)
         n_jobs = _n_jobs(self.n_jobs)
         self._check_parameters()
@@ -408,6 +411,7 @@ class EMSCOClassifier(_StagedClassifier):
             unit_columns=unit_membership(encoder, prices),
             prices=prices,
         )
+        settings = self._settings(prices.n_units, max_stages, problem.n_validation, n_jobs)
         trainer = _trainer(problem, self.estimator, seed, n_jobs)
         cache = StageCache(
             trainer,
@@ -437,10 +441,23 @@ class EMSCOClassifier(_StagedClassifier):
 
         self.classes_, self._prices, self._encoder, self._named = classes, prices, encoder, table.named
         self.front_ = front
+        self.search_ = settings
         self.n_generations_ = n_generations
         self.n_feature_sets_ = n_feature_sets
         self._models = models
         return self.use(0 if self.choose == "fitness" else self.choose(front))  # type: ignore[operator]
+
+    def _settings(self, n_units: int, max_stages: int, n_samples: int, n_jobs: int) -> Evolution | Exact:
+        """Return how to search; "auto" is exact where that takes seconds and stages are trained in batches."""
+        if self.search != "auto":
+            return self.search  # type: ignore[no-any-return]
+        size = {"n_units": n_units, "max_stages": max_stages, "n_jobs": n_jobs}
+        if self.estimator is not None or not is_affordable(**size, n_samples=n_samples):
+            return Evolution()
+        if self.verbose:
+            n_designs = count_solutions(n_units, max_stages)
+            ProgressLine()(f"{n_designs:,} designs, about {estimate_seconds(**size):.1g} s: searching exactly")
+        return Exact()
 
     def _evolve(
         self,
@@ -584,12 +601,9 @@ def _key(units: BoolArray) -> bytes:
     return np.packbits(units).tobytes()
 
 
-def _search_settings(search: Any) -> Evolution | Exact:
-    if isinstance(search, str) and search == "auto":
-        return Evolution()
-    if isinstance(search, Evolution | Exact):
-        return search
-    raise InvalidParameterError(f"search must be 'auto', emsco.Evolution(...) or emsco.Exact(...); got {search!r}.")
+def _check_search(search: Any) -> None:
+    if not isinstance(search, Evolution | Exact) and not (isinstance(search, str) and search == "auto"):
+        raise InvalidParameterError(f"search must be 'auto', emsco.Evolution(...) or emsco.Exact(...); got {search!r}.")
 
 
 def _max_stages(max_stages: Any, n_units: int) -> int:

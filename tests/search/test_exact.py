@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 import numpy as np
 from numpy.testing import assert_array_equal
 import pytest
+from sklearn.linear_model import LogisticRegression
 
-from emsco import EMSCOClassifier, Exact, reference
+from emsco import EMSCOClassifier, Evolution, Exact, reference
 from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning, SpaceTooLargeError
 from emsco.partition import compress, count_solutions
 from emsco.search.exact import all_bits, check_affordable, search_exactly
@@ -99,7 +100,7 @@ def test_ties_nobody_reaches_are_ruled_out_not_walked():
 def test_the_classifier_uses_it_and_its_front_beats_or_ties_any_evolution():
     X, y = patients()
     proven = EMSCOClassifier(PANEL, threshold=0.8, search=Exact(), random_state=0, n_jobs=2).fit(X, y)
-    evolved = EMSCOClassifier(PANEL, threshold=0.8, random_state=0).fit(X, y)
+    evolved = EMSCOClassifier(PANEL, threshold=0.8, search=Evolution(), random_state=0).fit(X, y)
     front = proven.front_
     assert front.certificate.proven
     assert front.certificate.n_designs == count_solutions(5, 5) == 541
@@ -114,6 +115,25 @@ def test_the_classifier_uses_it_and_its_front_beats_or_ties_any_evolution():
     copy = pickle.loads(pickle.dumps(proven))
     assert_array_equal(copy.decide(X).confidence, proven.decide(X).confidence)
     assert_array_equal(next(iter(copy.front_.ties[0])), next(iter(front.ties[0])))
+
+
+@pytest.mark.parametrize(
+    ("n_features", "max_stages", "kind"), [(5, None, Exact), (12, 3, Exact), (12, None, Evolution), (30, 3, Evolution)]
+)
+def test_auto_is_exact_where_that_takes_seconds(n_features, max_stages, kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, n_features))
+    y = X[:, 0] + rng.normal(size=60) > 0
+    clf = EMSCOClassifier(max_stages=max_stages, random_state=0, n_jobs=2)
+    assert isinstance(clf._settings(n_features, max_stages or min(n_features, 10), n_samples=20, n_jobs=2), kind)
+    if kind is Exact:
+        assert clf.fit(X, y).front_.certificate.proven
+        assert clf.search_ == Exact()
+
+
+def test_auto_evolves_with_an_estimator_of_ones_own():
+    clf = EMSCOClassifier(estimator=LogisticRegression())
+    assert clf._settings(4, 4, n_samples=20, n_jobs=1) == Evolution()
 
 
 def test_a_space_too_large_is_refused_before_any_work():

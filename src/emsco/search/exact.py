@@ -22,6 +22,7 @@ from emsco.stages.base import StageTrainer
 _MAX_DESIGNS = 2 * 10**10  # walked in minutes
 # One thread, two passes, a few hundred samples: chains of up to four sets end in a tight loop, longer ones do not.
 _SECONDS_PER_SHALLOW_DESIGN, _SECONDS_PER_DEEP_DESIGN = 3e-8, 2e-7
+_AFFORDABLE_SECONDS = 10.0
 _MAX_UNITS = 24
 _MAX_BYTES = 2**31
 _BLOCK_CELLS = 2**21  # sets x samples whose confidences are held at once: 16 MiB
@@ -89,14 +90,28 @@ class Bits:
     n_units: int
 
 
+def estimate_seconds(*, n_units: int, max_stages: int, n_jobs: int) -> float:
+    """Return roughly how long the walk of all designs takes, training apart."""
+    per_design = _SECONDS_PER_SHALLOW_DESIGN if max_stages <= 4 else _SECONDS_PER_DEEP_DESIGN
+    return count_solutions(n_units, max_stages) * per_design / n_jobs
+
+
+def is_affordable(*, n_units: int, max_stages: int, n_samples: int, n_jobs: int) -> bool:
+    """Return whether an exact search takes seconds, and memory within its bound."""
+    return (
+        n_units <= _MAX_UNITS
+        and estimate_seconds(n_units=n_units, max_stages=max_stages, n_jobs=n_jobs) <= _AFFORDABLE_SECONDS
+        and _bytes_needed(n_units, max_stages, n_samples, n_jobs) <= _MAX_BYTES
+    )
+
+
 def check_affordable(settings: Exact, *, n_units: int, max_stages: int, n_samples: int, n_jobs: int) -> None:
     """Raise if the space is too large, with its size, the time it would take, and what to do."""
     n_designs = count_solutions(n_units, max_stages)
     limit = _MAX_DESIGNS if settings.max_designs is None else settings.max_designs
     advice = "use fewer stages (max_stages), buy features together (Prices units), or search with Evolution"
     if n_designs > limit:
-        per_design = _SECONDS_PER_SHALLOW_DESIGN if max_stages <= 4 else _SECONDS_PER_DEEP_DESIGN
-        hours = n_designs * per_design / n_jobs / 3600
+        hours = estimate_seconds(n_units=n_units, max_stages=max_stages, n_jobs=n_jobs) / 3600
         raise SpaceTooLargeError(
             f"{n_units} features in at most {max_stages} stages make {n_designs:.4g} designs, about {hours:.3g} hours "
             f"with {n_jobs} threads; the limit is {limit:.4g}. To go on, {advice}, or raise max_designs."
