@@ -148,11 +148,34 @@ def test_a_space_too_large_is_refused_before_any_work():
     check_affordable(Exact(), n_units=14, max_stages=4, n_samples=172, n_jobs=2)
 
 
+@pytest.fixture
+def compiled():
+    """The kernels are compiled, so that a clock measures the search."""
+    proof = exact(problem(0), 3, 0.7)
+    assert proof.certificate.proven
+
+
+@pytest.mark.usefixtures("compiled")
+def test_out_of_time_at_once_there_still_is_a_frontier():
+    X, y = patients()
+    with pytest.warns(SearchInterruptedWarning, match="out of time"):
+        clf = EMSCOClassifier(PANEL, search=Exact(time_limit=1e-6), random_state=0).fit(X, y)
+    assert clf.front_.certificate.n_walked >= 1
+    assert len(clf.decide(X)) == len(X)
+
+
+def test_one_feature_has_one_design():
+    proof = exact(problem(0, n_features=1), 3, 0.7)
+    assert proof.designs.tolist() == [[0]]
+    assert proof.certificate.n_walked == proof.certificate.n_designs == 1
+
+
+@pytest.mark.usefixtures("compiled")
 def test_out_of_time_it_returns_what_it_has_not_proven():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 11))
     y = X[:, 0] + X[:, 1] + rng.normal(size=150) > 0
-    clf = EMSCOClassifier(search=Exact(time_limit=0.3), max_stages=9, random_state=0)
+    clf = EMSCOClassifier(search=Exact(time_limit=1.0), max_stages=9, random_state=0)
     with pytest.warns(SearchInterruptedWarning, match=r"out of time after [\d,]+ of 1,383,131,773"):
         clf.fit(X, y)
     certificate = clf.front_.certificate
@@ -161,6 +184,7 @@ def test_out_of_time_it_returns_what_it_has_not_proven():
     assert len(clf.decide(X)) == 150
 
 
+@pytest.mark.usefixtures("compiled")
 def test_ctrl_c_returns_what_it_has_not_proven():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 11))

@@ -280,6 +280,10 @@ class ChainWalker:
             finally:
                 free.put(mine)
 
+        # The design of one stage comes first, and alone: there is a frontier whenever the walk is stopped.
+        n_walked, n_ruled_out = task(np.array([2**self._bits.n_units - 1]))
+        self.n_walked += n_walked
+        self.n_ruled_out += n_ruled_out
         groups, shares = self._groups()
         with ThreadPoolExecutor(self._n_jobs) as pool:
             share_of: dict[Future[tuple[int, int]], float] = {
@@ -309,9 +313,11 @@ class ChainWalker:
                 self._stop[0] = 1
 
     def _groups(self) -> tuple[list[IntArray], list[float]]:
-        """Return the first sets in groups of about the same work, and the share of the work in each."""
+        """Return the first sets but everything, in groups of about the same work, and the share of the work in each."""
         n_units = self._bits.n_units
-        firsts = np.arange(1, 2**n_units)
+        if n_units == 1:
+            return [], []
+        firsts = np.arange(1, 2**n_units - 1)
         size = np.array([int(first).bit_count() for first in firsts])
         work = 1.0 + self._below[n_units - size, self._max_stages - 1]
         ends = np.cumsum(work) / work.sum()
