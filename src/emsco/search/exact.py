@@ -16,8 +16,8 @@ from emsco.objectives import Objectives
 from emsco.partition import IntArray, count_solutions
 from emsco.prices import PriceList
 from emsco.ranking import pareto_rank
-from emsco.rejection import is_confident
 from emsco.stages.base import StageTrainer
+from emsco.stages.cache import sets_at_once, to_bits
 
 _MAX_DESIGNS = 2 * 10**10  # walked in minutes
 # One thread, two passes, a few hundred samples: chains of up to four sets end in a tight loop, longer ones do not.
@@ -25,7 +25,6 @@ _SECONDS_PER_SHALLOW_DESIGN, _SECONDS_PER_DEEP_DESIGN = 3e-8, 2e-7
 _AFFORDABLE_SECONDS = 10.0
 _MAX_UNITS = 24
 _MAX_BYTES = 2**31
-_BLOCK_CELLS = 2**21  # sets x samples whose confidences are held at once: 16 MiB
 _NEVER = np.int64(2**62)
 
 Progress = Callable[[str, float], None]
@@ -137,14 +136,12 @@ def all_bits(
     confident = np.zeros((n_sets, n_words), dtype=np.uint64)
     right = np.zeros((n_sets, n_words), dtype=np.uint64)
     ticks = np.zeros(n_sets, dtype=np.int64)
-    step = max(min(_BLOCK_CELLS // n_samples, 8192), 1)
+    step = sets_at_once(n_samples)
     for start in range(1, n_sets, step):
         sets = np.arange(start, min(start + step, n_sets))
         units = ((sets[:, None] >> np.arange(n_units)) & 1).astype(np.bool_)
         outcomes = trainer.outcomes(units, trainer.train(units))
-        sure = is_confident(outcomes.confidence, threshold)
-        confident[sets] = bitset.pack(sure)
-        right[sets] = bitset.pack(sure & (outcomes.label == y))
+        confident[sets], right[sets] = to_bits(outcomes, y, threshold)
         ticks[sets] = prices.stage_ticks(units[:, None, :])[:, 0]
         if on_progress is not None:
             on_progress("training", sets[-1] / (n_sets - 1))

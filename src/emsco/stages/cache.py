@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from emsco._kernels import bitset
 from emsco.exceptions import InvalidParameterError
 from emsco.rejection import is_confident
-from emsco.stages.base import FeatureSets, StageModel, StageTrainer
+from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, StageTrainer
 
 _ENTRY_BYTES = 200  # a key and its place in the dictionary
 _BLOCK_CELLS = 2**21  # sets x samples whose confidences are held at once: 16 MiB
@@ -134,11 +134,21 @@ class StageCache:
 
     def _write_bits(self, slots: NDArray[np.int64], feature_sets: FeatureSets, memory: NDArray[Any]) -> None:
         outcomes = self._trainer.outcomes(feature_sets, memory)
-        confident = is_confident(outcomes.confidence, self._threshold)
-        self.confident[slots] = bitset.pack(confident)
-        self.right[slots] = bitset.pack(confident & (outcomes.label == self._y))
+        self.confident[slots], self.right[slots] = to_bits(outcomes, self._y, self._threshold)
 
     def _parts(self, n_sets: int) -> list[slice]:
-        """Return slices whose confidences fit a block of bounded size."""
-        step = max(_BLOCK_CELLS // max(self._y.size, 1), 1)
+        step = sets_at_once(self._y.size)
         return [slice(i, i + step) for i in range(0, n_sets, step)]
+
+
+def to_bits(
+    outcomes: StageOutcomes, y: NDArray[np.int64], threshold: float
+) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    """Return, packed, of which samples each set is confident, and of which it is confident and right."""
+    confident = is_confident(outcomes.confidence, threshold)
+    return bitset.pack(confident), bitset.pack(confident & (outcomes.label == y))
+
+
+def sets_at_once(n_samples: int) -> int:
+    """Return of how many sets the confidences fit a block of bounded size."""
+    return max(_BLOCK_CELLS // n_samples, 1)
