@@ -11,7 +11,8 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
     ├── InvalidParameterError (ValueError)   a setting outside its range
     ├── SpaceTooLargeError (ValueError)      an exact search that would take too long, or too much memory
     ├── InvalidEstimatorError (TypeError)    a stage classifier that cannot give probabilities
-    └── MissingDependencyError (ImportError) an optional package that is not installed
+    ├── MissingDependencyError (ImportError) an optional package that is not installed
+    └── DataNotAvailableError (OSError)      a data set that cannot be fetched, or is not the published one
 
     EmscoWarning (UserWarning)
     ├── RareClassWarning                     a class of a single row, which trains and is not validated
@@ -58,6 +59,10 @@ class InvalidEstimatorError(EmscoError, TypeError):
 
 class MissingDependencyError(EmscoError, ImportError):
     """An optional package is not installed."""
+
+
+class DataNotAvailableError(EmscoError, OSError):
+    """A data set cannot be fetched."""
 
 
 class EmscoWarning(UserWarning):
