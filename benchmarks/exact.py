@@ -7,7 +7,8 @@ import sys
 
 from benchmarks.common import Bar, numeric_problem, seconds
 from emsco.partition import count_solutions
-from emsco.search.exact import Exact, all_bits, search_exactly
+from emsco.search.exact import Exact, search_exactly
+from emsco.search.lattice import all_bits
 from emsco.stages.logistic import LogisticTrainer
 
 

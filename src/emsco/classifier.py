@@ -32,7 +32,8 @@ from emsco.problem import (
 from emsco.progress import ProgressLine
 from emsco.rejection import check_threshold, is_confident
 from emsco.search.evolution import Evolution, State, evolve
-from emsco.search.exact import Exact, all_bits, check_affordable, estimate_seconds, is_affordable, search_exactly
+from emsco.search.exact import Exact, check_affordable, estimate_seconds, is_affordable, search_exactly
+from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
 from emsco.stages.base import StageModel, StageTrainer, outcomes_of
 from emsco.stages.cache import StageCache
 from emsco.stages.estimator import EstimatorTrainer
@@ -40,6 +41,7 @@ from emsco.stages.logistic import LogisticTrainer
 from emsco.table import Rows, StackedTable, Table, check_size
 
 _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
+_AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
 _LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
 
 
@@ -421,9 +423,12 @@ class EMSCOClassifier(_StagedClassifier):
             max_bytes=int(self.cache_bytes),
         )
         cascade = Cascade(cache, prices)
+        front: Front | None = None
+        n_generations = 0
         if isinstance(settings, Exact):
-            front, n_generations = self._search_exactly(settings, trainer, problem, cascade, max_stages, n_jobs), 0
-        else:
+            front = self._search_exactly(settings, trainer, problem, cascade, max_stages, n_jobs)
+        if front is None:
+            settings = Evolution() if isinstance(settings, Exact) else settings
             front, n_generations = self._evolve(settings, cache, cascade, prices, max_stages, search_rng)
         n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
         if self.refit:
@@ -451,8 +456,8 @@ class EMSCOClassifier(_StagedClassifier):
         """Return how to search; "auto" is exact where that takes seconds and stages are trained in batches."""
         if self.search != "auto":
             return self.search  # type: ignore[no-any-return]
-        size = {"n_units": n_units, "max_stages": max_stages, "n_jobs": n_jobs}
-        if self.estimator is not None or not is_affordable(**size, n_samples=n_samples):
+        size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": n_jobs}
+        if self.estimator is not None or not is_affordable(**size):
             return Evolution()
         if self.verbose:
             n_designs = count_solutions(n_units, max_stages)
@@ -505,7 +510,8 @@ class EMSCOClassifier(_StagedClassifier):
         cascade: Cascade,
         max_stages: int,
         n_jobs: int,
-    ) -> Front:
+    ) -> Front | None:
+        """Return the true frontier, or the best found before the search ended; nothing if "auto" should evolve."""
         prices, started = problem.prices, perf_counter()
         check_affordable(
             settings, n_units=prices.n_units, max_stages=max_stages, n_samples=problem.n_validation, n_jobs=n_jobs
@@ -514,15 +520,22 @@ class EMSCOClassifier(_StagedClassifier):
         on_progress = None if line is None else lambda phase, share: line(f"{phase}: {100 * share:.0f} %")
         bits = all_bits(trainer, problem.y_validation, prices, threshold=float(self.threshold), on_progress=on_progress)
         proof = search_exactly(
-            bits, settings, max_stages=max_stages, n_jobs=n_jobs, started=started, on_progress=on_progress
+            bits,
+            settings,
+            max_stages=max_stages,
+            n_jobs=n_jobs,
+            max_bytes=_AUTO_STATE_BYTES if self.search == "auto" else MAX_STATE_BYTES,
+            started=started,
+            on_progress=on_progress,
         )
         if line is not None:
             line.close()
-        if not proof.certificate.proven:
-            walked, designs = proof.certificate.n_walked, proof.certificate.n_designs
+        if self.search == "auto" and proof.ended == OUT_OF_MEMORY:
+            return None
+        if proof.ended:
             warnings.warn(
-                f"exact search {'interrupted' if proof.interrupted else 'out of time'} after {walked:,} of {designs:,} "
-                "designs; the front is the best found so far, not proven.",
+                f"exact search of {proof.certificate.n_designs:,} designs {proof.ended}; the front is the best found "
+                "so far, not proven.",
                 SearchInterruptedWarning,
                 stacklevel=3,
             )

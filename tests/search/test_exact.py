@@ -1,3 +1,4 @@
+import dataclasses
 from itertools import product
 import os
 import pickle
@@ -11,10 +12,11 @@ from numpy.testing import assert_array_equal
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from emsco import EMSCOClassifier, Evolution, Exact, reference
+from emsco import EMSCOClassifier, Evolution, Exact, Prices, reference
 from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning, SpaceTooLargeError
 from emsco.partition import compress, count_solutions
-from emsco.search.exact import all_bits, check_affordable, search_exactly
+from emsco.search.exact import check_affordable, search_exactly
+from emsco.search.lattice import all_bits
 from emsco.stages.logistic import LogisticTrainer
 from tests.strategies import problem, seeds
 from tests.test_classifier import PANEL, patients
@@ -25,9 +27,9 @@ def all_designs(n_features, max_stages):
     return rows[(compress(rows) == rows).all(axis=1)].tolist()
 
 
-def brute_force(p, max_stages, threshold):
+def brute_force(p, max_stages, threshold, outcome=None):
     """Every non-dominated vector and all designs that have it, the simplest first, by the paper in plain Python."""
-    outcome = reference.train_logistic(p.train.T, p.y_train, p.validation.T)
+    outcome = outcome or reference.train_logistic(p.train.T, p.y_train, p.validation.T)
     by_vector = {}
     for design in all_designs(p.prices.n_units, max_stages):
         vector = reference.walk(design, outcome, p.y_validation.tolist(), p.prices.ticks.tolist(), threshold)
@@ -77,6 +79,28 @@ def test_it_equals_brute_force_vectors_simplest_designs_ties_and_all(
     certificate = proof.certificate
     assert certificate.proven
     assert certificate.n_designs == certificate.n_walked + certificate.n_ruled_out == count_solutions(4, max_stages)
+    assert certificate.n_walked <= certificate.n_designs
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_units_of_several_columns_equal_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    units = {"a": ["x0", "x3"], "b": ["x1"], "c": ["x2", "x4"], "d": ["x5"]}
+    costs = Prices(units=units, price=dict(zip(units, rng.integers(0, 5, size=4).tolist(), strict=True)))
+    p = problem(seed, n_features=6, n_classes=2 + seed % 2, costs=costs)
+    columns = [p.prices.unit_columns[unit] for unit in range(4)]
+    membership = np.array([[c in of_unit for c in range(6)] for of_unit in columns])
+    p = dataclasses.replace(p, unit_columns=membership)
+    by_column = reference.train_logistic(p.train.T, p.y_train, p.validation.T)
+
+    def outcome(features):
+        return by_column(tuple(sorted(c for unit in features for c in columns[unit])))
+
+    expected = brute_force(p, 4, 0.7, outcome)
+    proof = exact(p, 4, 0.7)
+    assert {tuple(d): n for d, n in zip(proof.designs.tolist(), proof.n_ties.tolist(), strict=True)} == {
+        tuple(designs[0]): len(designs) for designs in expected.values()
+    }
 
 
 def test_deep_chains_of_more_features_equal_brute_force():
@@ -118,7 +142,8 @@ def test_the_classifier_uses_it_and_its_front_beats_or_ties_any_evolution():
 
 
 @pytest.mark.parametrize(
-    ("n_features", "max_stages", "kind"), [(5, None, Exact), (12, 3, Exact), (12, None, Evolution), (30, 3, Evolution)]
+    ("n_features", "max_stages", "kind"),
+    [(5, None, Exact), (12, 3, Exact), (12, None, Exact), (16, None, Evolution), (30, 3, Evolution)],
 )
 def test_auto_is_exact_where_that_takes_seconds(n_features, max_stages, kind):
     rng = np.random.default_rng(0)
@@ -141,10 +166,11 @@ def test_a_space_too_large_is_refused_before_any_work():
         SpaceTooLargeError, match=r"20 features in at most 10 stages make 2\.65e\+19 designs, about .* hours"
     ):
         check_affordable(Exact(), n_units=20, max_stages=10, n_samples=100, n_jobs=2)
-    with pytest.raises(SpaceTooLargeError, match="the limit is 100"):
+    with pytest.raises(SpaceTooLargeError, match="max_designs is 100"):
         check_affordable(Exact(max_designs=100), n_units=5, max_stages=5, n_samples=100, n_jobs=2)
     with pytest.raises(SpaceTooLargeError, match="GiB"):
         check_affordable(Exact(), n_units=10, max_stages=3, n_samples=20_000, n_jobs=2)
+    check_affordable(Exact(max_designs=10**20), n_units=20, max_stages=10, n_samples=100, n_jobs=2)
     check_affordable(Exact(), n_units=14, max_stages=4, n_samples=172, n_jobs=2)
 
 
@@ -173,26 +199,27 @@ def test_one_feature_has_one_design():
 @pytest.mark.usefixtures("compiled")
 def test_out_of_time_it_returns_what_it_has_not_proven():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 11))
-    y = X[:, 0] + X[:, 1] + rng.normal(size=150) > 0
-    clf = EMSCOClassifier(search=Exact(time_limit=1.0), max_stages=9, random_state=0)
-    with pytest.warns(SearchInterruptedWarning, match=r"out of time after [\d,]+ of 1,383,131,773"):
+    X = rng.normal(size=(600, 15))
+    y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0
+    clf = EMSCOClassifier(search=Exact(time_limit=2.0), max_stages=12, random_state=0)
+    with pytest.warns(SearchInterruptedWarning, match=r"exact search of [\d,]+ designs out of time"):
         clf.fit(X, y)
     certificate = clf.front_.certificate
     assert not certificate.proven
     assert 0 < certificate.n_walked < certificate.n_designs
-    assert len(clf.decide(X)) == 150
+    assert certificate.n_ruled_out == 0
+    assert len(clf.decide(X)) == 600
 
 
 @pytest.mark.usefixtures("compiled")
 def test_ctrl_c_returns_what_it_has_not_proven():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 11))
-    y = X[:, 0] + X[:, 1] + rng.normal(size=150) > 0
-    timer = threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    X = rng.normal(size=(600, 15))
+    y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0
+    timer = threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
-    with pytest.warns(SearchInterruptedWarning, match="interrupted after"):
-        clf = EMSCOClassifier(search=Exact(), max_stages=9, random_state=0, n_jobs=2).fit(X, y)
+    with pytest.warns(SearchInterruptedWarning, match="designs interrupted"):
+        clf = EMSCOClassifier(search=Exact(), max_stages=12, random_state=0, n_jobs=2).fit(X, y)
     assert not clf.front_.certificate.proven
     assert len(clf.front_) > 0
 

@@ -1,0 +1,431 @@
+"""All designs at once, as chains of feature sets, each a proper part of the next, the last one everything.
+
+Arrays in, arrays out, no checks. A feature set is the integer whose bit u says that unit u is owned; row s of
+``confident``, ``right``, ... are packed samples of set s. A *state* is what a chain leaves behind at its last set: who
+waits, how many were told wrong, what was paid, and how many stages may follow. Chains that leave the same state behind
+are one from there on. A vector is (q conclusive samples, e wrong ones among them, total cost).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from emsco._kernels.compile import kernel
+from emsco._kernels.scalar import popcount
+
+Array = Any
+
+# Columns of the figures of a state. The allowance is the most that a design through it may cost, as it was when the
+# state was stored: beyond, what it can still reach is beaten.
+N_WRONG, PAID, N_WAITING, ROOM, PARENT, ALLOWANCE = range(6)
+N_FIGURES = 6
+
+
+@kernel()
+def _enter(
+    before: Array, s: int, confident: Array, right: Array, wrong_at_last: Array, rejected: Array, after: Array
+) -> tuple[int, int, int, int]:
+    """Let those waiting enter set s, and write who stays.
+
+    Returns how many stay and how many are told wrong; then, if all the rest is bought next, how many are rejected and
+    how many more are told wrong.
+    """
+    n_after = n_wrong = n_rejected = n_wrong_at_last = 0
+    for w in range(before.size):
+        here = before[w] & confident[s, w]
+        stay = before[w] ^ here
+        after[w] = stay
+        n_wrong += popcount(here & ~right[s, w])
+        n_after += popcount(stay)
+        n_rejected += popcount(stay & rejected[w])
+        n_wrong_at_last += popcount(stay & wrong_at_last[w])
+    return n_after, n_wrong, n_rejected, n_wrong_at_last
+
+
+@kernel()
+def grow(
+    sets: Array,
+    n_units: int,
+    figures: Array,
+    waiting: Array,
+    spans: Array,
+    confident: Array,
+    right: Array,
+    ticks: Array,
+    between: Array,
+    doomed: Array,
+    fallible: Array,
+    cheapest: Array,
+    limit: Array,
+    width: int,
+    most_states: int,
+    n_states: Array,
+    best: Array,
+    best_parent: Array,
+    best_set: Array,
+    stop: Array,
+) -> tuple[Array, Array, Array, int, int]:
+    """Extend the states of all proper parts of each of some sets to that set; return the states to keep there.
+
+    A state is dropped if everything that it can reach is strictly beaten: by a known vector (a design of q, e costs
+    more than ``limit[q, e]``), or by what another state of the same set reaches the same way. Equal states are merged.
+    Of more than ``width`` the most promising are kept. Along the way the design that buys all the rest next is scored
+    and entered into ``best`` if nothing known beats it. ``spans`` are the states of each set after which two more sets
+    may come before everything; those after which one may are not extended here but by `finish`.
+
+    Returns the figures and waiting samples of the kept states, how many there are of each set (those to extend here,
+    then those to finish), how many designs were scored, and how many sets had states cut off by the width.
+    """
+    full = (np.int64(1) << n_units) - 1
+    n_words = waiting.shape[1]
+    n_samples = limit.shape[0] - 1
+    rejected = waiting[0] & ~confident[full]
+    wrong_at_last = confident[full] & ~right[full]
+    new = np.empty((1024, N_FIGURES), np.int64)
+    new_waiting = np.empty((1024, n_words), np.uint64)
+    slack = np.empty(1024, np.int64)
+    kept = np.empty((1024, N_FIGURES), np.int64)
+    kept_waiting = np.empty((1024, n_words), np.uint64)
+    n_kept_of = np.zeros((sets.size, 2), np.int64)
+    n_kept = n_walked = n_cut = 0
+    for i in range(sets.size):
+        if stop[0] or n_states[0] > most_states:
+            break
+        s = sets[i]
+        n_rest = popcount(np.uint64(full ^ s))
+        price_of_rest = ticks[full] - ticks[s]
+        n_new = 0
+        is_cut = False
+        part = s
+        while part:
+            part = (part - 1) & s
+            price = ticks[s] - ticks[part]
+            for parent in range(spans[part, 0], spans[part, 1]):
+                paid = figures[parent, PAID] + figures[parent, N_WAITING] * price
+                if paid > figures[parent, ALLOWANCE]:
+                    continue
+                n_after, n_wrong, n_rejected, n_wrong_at_last = _enter(
+                    waiting[parent], s, confident, right, wrong_at_last, rejected, new_waiting[n_new]
+                )
+                n_wrong += figures[parent, N_WRONG]
+                n_walked += 1
+                q = n_samples - n_rejected
+                e = n_wrong + n_wrong_at_last
+                total = paid + n_after * price_of_rest
+                if total <= limit[q, e] and total < best[q, e]:
+                    best[q, e] = total
+                    best_parent[q, e] = parent
+                    best_set[q, e] = s
+                room = min(figures[parent, ROOM] - 1, n_rest)
+                if room < 2 or n_after == 0:
+                    continue
+                # The best that can come: who can be labelled is, rightly if that can be, at the next set if any can.
+                q = n_samples
+                e = n_wrong
+                n_between = 0
+                for w in range(n_words):
+                    stay = new_waiting[n_new, w]
+                    q -= popcount(stay & rejected[w] & ~between[s, w])
+                    e += popcount(stay & doomed[s, w])
+                    n_between += popcount(stay & between[s, w])
+                least = paid + n_between * cheapest[s] + (n_after - n_between) * price_of_rest
+                if least > limit[q, e]:
+                    continue
+                new[n_new, N_WRONG] = n_wrong
+                new[n_new, PAID] = paid
+                new[n_new, N_WAITING] = n_after
+                new[n_new, ROOM] = room
+                new[n_new, PARENT] = parent
+                new[n_new, ALLOWANCE] = limit[q, e]
+                slack[n_new] = limit[q, e] - least
+                n_new += 1
+                if n_new == len(new):
+                    n_chosen = _choose(new, new_waiting, slack, n_new, 8 * width)
+                    is_cut = is_cut or n_chosen < n_new
+                    n_new = _filter(
+                        new, new_waiting, slack, n_chosen, cheapest[s], price_of_rest, fallible[s], rejected
+                    )
+                    if 2 * n_new > len(new):
+                        new = _longer(new)
+                        new_waiting = _longer(new_waiting)
+                        slack = _longer(slack)
+        n_chosen = _choose(new, new_waiting, slack, n_new, 8 * width)
+        is_cut = is_cut or n_chosen < n_new
+        n_new = _filter(new, new_waiting, slack, n_chosen, cheapest[s], price_of_rest, fallible[s], rejected)
+        n_chosen = _choose(new, new_waiting, slack, n_new, width)
+        n_cut += is_cut or n_chosen < n_new
+        n_states[0] += n_chosen  # by all threads: near enough for a bound
+        while n_kept + n_chosen > len(kept):
+            kept = _longer(kept)
+            kept_waiting = _longer(kept_waiting)
+        for last in (False, True):
+            for j in range(n_chosen):
+                if (new[j, ROOM] == 2) == last:
+                    kept[n_kept] = new[j]
+                    kept_waiting[n_kept] = new_waiting[j]
+                    n_kept += 1
+                    n_kept_of[i, int(last)] += 1
+    return kept[:n_kept], kept_waiting[:n_kept], n_kept_of, n_walked, n_cut
+
+
+@kernel()
+def _longer(array: Array) -> Array:
+    """Return a copy with room for as many rows again."""
+    return np.concatenate((array, array))
+
+
+@kernel()
+def _filter(
+    new: Array,
+    waiting: Array,
+    slack: Array,
+    n: int,
+    cheapest: int,
+    price_of_rest: int,
+    fallible: Array,
+    rejected: Array,
+) -> int:
+    """Move the states of one set that another of them does not strictly beat to the front; return how many they are.
+
+    State a beats state b if, however both go on in the same way, a ends with no fewer labels, no more wrong ones and no
+    higher cost, and with one of the last two better. Those who wait only in a must get a label at last, are wrong
+    wherever they can be, and pay for everything; those who wait only in b pay for the cheapest unit. Of equal states
+    one is kept.
+    """
+    n_words = waiting.shape[1]
+    key = np.empty(n, np.int64)
+    for i in range(n):
+        key[i] = new[i, PAID] + new[i, N_WAITING] * cheapest
+    # Of those kept, side by side: the row, and what rules most of them out at a glance.
+    kept = np.empty(n, np.int64)
+    n_wrong = np.empty(n, np.int64)
+    room = np.empty(n, np.int64)
+    doubtful = np.empty(n, np.uint64)  # who waits and everything would reject, folded into one word
+    n_kept = 0
+    for b in np.argsort(key, kind="mergesort"):  # who beats has the smaller key
+        fold = np.uint64(0)
+        for w in range(n_words):
+            fold |= waiting[b, w] & rejected[w]
+        beaten = False
+        for j in range(n_kept):
+            if doubtful[j] & ~fold or n_wrong[j] > new[b, N_WRONG] or room[j] < new[b, ROOM]:
+                continue
+            a = kept[j]
+            n_only_a = n_only_b = n_fallible = 0
+            comparable = True
+            for w in range(n_words):
+                only_a = waiting[a, w] & ~waiting[b, w]
+                if only_a:
+                    if only_a & rejected[w]:
+                        comparable = False
+                        break
+                    n_only_a += popcount(only_a)
+                    n_fallible += popcount(only_a & fallible[w])
+                n_only_b += popcount(waiting[b, w] & ~waiting[a, w])
+            if not comparable:
+                continue
+            wrong = new[a, N_WRONG] + n_fallible - new[b, N_WRONG]
+            cost = new[a, PAID] + n_only_a * price_of_rest - new[b, PAID] - n_only_b * cheapest
+            if wrong > 0 or cost > 0:
+                continue
+            same = n_only_a == 0 and n_only_b == 0 and new[a, ROOM] == new[b, ROOM]
+            if wrong < 0 or cost < 0 or same:
+                beaten = True
+                sooner = j // 2  # who beats one beats others: try it sooner
+                kept[j], kept[sooner] = kept[sooner], kept[j]
+                n_wrong[j], n_wrong[sooner] = n_wrong[sooner], n_wrong[j]
+                room[j], room[sooner] = room[sooner], room[j]
+                doubtful[j], doubtful[sooner] = doubtful[sooner], doubtful[j]
+                break
+        if not beaten:
+            kept[n_kept] = b
+            n_wrong[n_kept] = new[b, N_WRONG]
+            room[n_kept] = new[b, ROOM]
+            doubtful[n_kept] = fold
+            n_kept += 1
+    _move_to_front(new, waiting, slack, kept[:n_kept])
+    return n_kept
+
+
+@kernel()
+def _choose(new: Array, waiting: Array, slack: Array, n: int, width: int) -> int:
+    """Move the ``width`` states of the most slack to the front; return how many there are."""
+    if n <= width:
+        return n
+    _move_to_front(new, waiting, slack, np.argsort(-slack[:n], kind="mergesort")[:width])
+    return width
+
+
+@kernel()
+def _move_to_front(new: Array, waiting: Array, slack: Array, rows: Array) -> None:
+    rows = np.sort(rows)
+    for i in range(rows.size):
+        new[i] = new[rows[i]]
+        waiting[i] = waiting[rows[i]]
+        slack[i] = slack[rows[i]]
+
+
+@kernel()
+def _close(
+    before: Array, s: int, confident: Array, right: Array, rejected: Array, right_at_last: Array
+) -> tuple[int, int, int]:
+    """Let those waiting enter set s, then everything; return how many pay twice, are rejected, and are told right."""
+    n_after = n_rejected = n_right = 0
+    for w in range(before.size):
+        after = before[w] & ~confident[s, w]
+        n_after += popcount(after)
+        n_rejected += popcount(after & rejected[w])
+        n_right += popcount((before[w] & right[s, w]) | (after & right_at_last[w]))
+    return n_after, n_rejected, n_right
+
+
+@kernel()
+def finish(
+    states: Array,
+    set_of: Array,
+    n_units: int,
+    figures: Array,
+    waiting: Array,
+    confident: Array,
+    right: Array,
+    ticks: Array,
+    limit: Array,
+    best: Array,
+    best_parent: Array,
+    best_set: Array,
+    stop: Array,
+) -> int:
+    """Score all designs that buy one more set after some states, then all the rest; return how many were scored.
+
+    Nearly all designs of few stages are met here.
+    """
+    full = (np.int64(1) << n_units) - 1
+    n_samples = limit.shape[0] - 1
+    rejected = waiting[0] & ~confident[full]
+    right_at_last = right[full]
+    n_walked = 0
+    for state in states:
+        if stop[0]:
+            break
+        owned = set_of[state]
+        rest = full ^ owned
+        n_before = figures[state, N_WAITING]
+        allowance = figures[state, ALLOWANCE]
+        start = figures[state, PAID] - n_before * ticks[owned]
+        n_right_before = n_samples - n_before - figures[state, N_WRONG]
+        before = waiting[state]
+        more = (rest - 1) & rest
+        while more:
+            s = owned | more
+            more = (more - 1) & rest
+            paid = start + n_before * ticks[s]
+            if paid > allowance:
+                continue
+            n_walked += 1
+            n_after, n_rejected, n_right = _close(before, s, confident, right, rejected, right_at_last)
+            q = n_samples - n_rejected
+            e = q - n_right_before - n_right
+            total = paid + n_after * (ticks[full] - ticks[s])
+            if total <= limit[q, e] and total < best[q, e]:
+                best[q, e] = total
+                best_parent[q, e] = state
+                best_set[q, e] = s
+    return n_walked
+
+
+@kernel()
+def closing(
+    states: Array,
+    set_of: Array,
+    n_units: int,
+    figures: Array,
+    waiting: Array,
+    confident: Array,
+    right: Array,
+    ticks: Array,
+    cost_of: Array,
+    stop: Array,
+) -> Array:
+    """Return the designs of vectors sought that buy one more set after some states, then all the rest.
+
+    ``cost_of[q, e]`` is the cost sought, or -1. A row of the result is the state, the set, q, e, and how many stages
+    may follow the set if nobody waits any more, else 1.
+    """
+    full = (np.int64(1) << n_units) - 1
+    n_samples = cost_of.shape[0] - 1
+    rejected = waiting[0] & ~confident[full]
+    right_at_last = right[full]
+    found = np.empty((64, 5), np.int64)
+    n_found = 0
+    for state in states:
+        if stop[0]:
+            break
+        owned = set_of[state]
+        rest = full ^ owned
+        n_before = figures[state, N_WAITING]
+        allowance = figures[state, ALLOWANCE]
+        start = figures[state, PAID] - n_before * ticks[owned]
+        n_right_before = n_samples - n_before - figures[state, N_WRONG]
+        before = waiting[state]
+        more = (rest - 1) & rest
+        while more:
+            s = owned | more
+            more = (more - 1) & rest
+            paid = start + n_before * ticks[s]
+            if paid > allowance:
+                continue
+            n_after, n_rejected, n_right = _close(before, s, confident, right, rejected, right_at_last)
+            q = n_samples - n_rejected
+            e = q - n_right_before - n_right
+            if paid + n_after * (ticks[full] - ticks[s]) == cost_of[q, e]:
+                if n_found == len(found):
+                    found = _longer(found)
+                found[n_found, 0] = state
+                found[n_found, 1] = s
+                found[n_found, 2] = q
+                found[n_found, 3] = e
+                n_left = popcount(np.uint64(full ^ s))
+                found[n_found, 4] = min(figures[state, ROOM] - 1, n_left) if n_after == 0 else 1
+                n_found += 1
+    return found[:n_found]
+
+
+@kernel()
+def parents(
+    targets: Array,
+    s: int,
+    n_units: int,
+    figures: Array,
+    waiting: Array,
+    spans: Array,
+    confident: Array,
+    right: Array,
+    ticks: Array,
+) -> Array:
+    """Return all pairs of a state and one of the targets, states of set s, that it becomes there."""
+    full = (np.int64(1) << n_units) - 1
+    n_rest = popcount(np.uint64(full ^ s))
+    nobody = np.zeros(waiting.shape[1], np.uint64)
+    after = np.empty(waiting.shape[1], np.uint64)
+    found = np.empty((64, 2), np.int64)
+    n_found = 0
+    part = s
+    while part:
+        part = (part - 1) & s
+        for parent in range(spans[part, 0], spans[part, 1]):
+            paid = figures[parent, PAID] + figures[parent, N_WAITING] * (ticks[s] - ticks[part])
+            for target in targets:
+                if paid != figures[target, PAID]:
+                    continue
+                _, n_wrong, _, _ = _enter(waiting[parent], s, confident, right, nobody, nobody, after)
+                if (
+                    figures[parent, N_WRONG] + n_wrong == figures[target, N_WRONG]
+                    and min(figures[parent, ROOM] - 1, n_rest) == figures[target, ROOM]
+                    and (after == waiting[target]).all()
+                ):
+                    if n_found == len(found):
+                        found = _longer(found)
+                    found[n_found, 0] = parent
+                    found[n_found, 1] = target
+                    n_found += 1
+    return found[:n_found]
