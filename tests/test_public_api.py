@@ -8,7 +8,7 @@ import emsco
 
 def test_all_is_what_is_there():
     assert set(emsco.__all__) == {
-        "Decisions", "EMSCOClassifier", "EmscoError", "EmscoWarning", "Evolution", "Exact", "Front",
+        "BestFirst", "Decisions", "EMSCOClassifier", "EmscoError", "EmscoWarning", "Evolution", "Exact", "Front",
         "MultiStageClassifier", "Prices", "Stage",
     }  # fmt: skip
     for name in emsco.__all__:

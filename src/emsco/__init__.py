@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from emsco.exceptions import EmscoError, EmscoWarning
     from emsco.front import Front
     from emsco.prices import Prices
+    from emsco.search.bestfirst import BestFirst
     from emsco.search.evolution import Evolution
     from emsco.search.exact import Exact
 
 __all__ = [
+    "BestFirst",
     "Decisions",
     "EMSCOClassifier",
     "EmscoError",
@@ -28,6 +30,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "BestFirst": "search.bestfirst",
     "Decisions": "decisions",
     "EMSCOClassifier": "classifier",
     "EmscoError": "exceptions",

@@ -31,6 +31,7 @@ from emsco.problem import (
 )
 from emsco.progress import ProgressLine
 from emsco.rejection import check_threshold, is_confident
+from emsco.search.bestfirst import BestFirst, Pool, search_best_first
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact import Exact, check_affordable, estimate_seconds, is_affordable, search_exactly
 from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
@@ -285,9 +286,10 @@ class EMSCOClassifier(_StagedClassifier):
     max_stages : int or None
         Most stages of a design. None: half the features, but at least 10 and at most 30. With many columns, few stages
         make the search much faster.
-    search : "auto", Evolution or Exact
-        How to search. ``Exact()`` looks at every design and proves its frontier, where there are few enough. "auto":
-        ``Exact()`` if that takes seconds and ``estimator`` is None, else ``Evolution()``.
+    search : "auto", Exact, BestFirst or Evolution
+        How to search. ``Exact()`` proves the frontier, where the space is small enough; ``BestFirst()`` finds most of
+        it; ``Evolution()`` is the paper's search. "auto": ``Exact()`` where that is estimated to take seconds, else
+        ``BestFirst()``; with an ``estimator``, which makes feature sets costly, ``Evolution()``.
     validation : float
         Share of the rows, of each class, that scores the designs and trains none, unless ``fit`` is given others.
     choose : "fitness" or callable
@@ -313,10 +315,10 @@ class EMSCOClassifier(_StagedClassifier):
         Its stage, from 0, of each feature.
     stages_ : list of Stage
         What each of its stages buys, its price and its trained model.
-    search_ : Evolution or Exact
+    search_ : Exact, BestFirst or Evolution
         How it was searched.
     n_generations_ : int
-        0 after an exact search.
+        Generations of an evolution, batches of a best-first search; 0 after an exact one.
     n_feature_sets_ : int
         Feature sets trained by the search.
     classes_ : ndarray of shape (n_classes,)
@@ -428,8 +430,8 @@ class EMSCOClassifier(_StagedClassifier):
         if isinstance(settings, Exact):
             front = self._search_exactly(settings, trainer, problem, cascade, max_stages, n_jobs)
         if front is None:
-            settings = Evolution() if isinstance(settings, Exact) else settings
-            front, n_generations = self._evolve(settings, cache, cascade, prices, max_stages, search_rng)
+            settings = BestFirst() if isinstance(settings, Exact) else settings
+            front, n_generations = self._search(settings, cache, cascade, prices, max_stages, search_rng)
         n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
         if self.refit:
             if validation_table is not table:
@@ -452,21 +454,23 @@ class EMSCOClassifier(_StagedClassifier):
         self._models = models
         return self.use(0 if self.choose == "fitness" else self.choose(front))  # type: ignore[operator]
 
-    def _settings(self, n_units: int, max_stages: int, n_samples: int, n_jobs: int) -> Evolution | Exact:
-        """Return how to search; "auto" is exact where that takes seconds and stages are trained in batches."""
+    def _settings(self, n_units: int, max_stages: int, n_samples: int, n_jobs: int) -> Evolution | BestFirst | Exact:
+        """Return how to search; "auto" trains as many feature sets as their training allows."""
         if self.search != "auto":
             return self.search  # type: ignore[no-any-return]
-        size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": n_jobs}
-        if self.estimator is not None or not is_affordable(**size):
+        if self.estimator is not None:
             return Evolution()
+        size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": n_jobs}
+        if not is_affordable(**size):
+            return BestFirst()
         if self.verbose:
             n_designs = count_solutions(n_units, max_stages)
             ProgressLine()(f"{n_designs:,} designs, about {estimate_seconds(**size):.1g} s: searching exactly")
         return Exact()
 
-    def _evolve(
+    def _search(
         self,
-        settings: Evolution,
+        settings: Evolution | BestFirst,
         cache: StageCache,
         cascade: Cascade,
         prices: PriceList,
@@ -475,21 +479,25 @@ class EMSCOClassifier(_StagedClassifier):
     ) -> tuple[Front, int]:
         line = ProgressLine() if self.verbose else None
 
-        def report(state: State) -> None:
+        def on_generation(state: State) -> None:
             if line is not None:
                 line(
-                    f"generation {state.generation}/{settings.max_generations}, {state.n_nondominated} on the front, "
-                    f"{cache.n_trained} sets trained, fittest kept for {state.unchanged}"
+                    f"generation {state.generation}, {state.n_nondominated} on the front, {cache.n_trained:,} sets "
+                    f"trained, fittest kept for {state.unchanged}"
                 )
 
-        found = evolve(
-            cascade.tally,
-            settings,
-            n_features=prices.n_units,
-            max_stages=max_stages,
-            rng=rng,
-            on_generation=report,
-        )
+        def on_batch(pool: Pool) -> None:
+            if line is not None:
+                line(
+                    f"{pool.n_evaluated:,} designs, {int((pool.leads & (pool.level == 0)).sum())} on the front, "
+                    f"{cache.n_trained:,} sets trained, front kept for {pool.n_unchanged:,}"
+                )
+
+        size: dict[str, Any] = {"n_features": prices.n_units, "max_stages": max_stages, "rng": rng}
+        if isinstance(settings, Evolution):
+            found = evolve(cascade.tally, settings, **size, on_generation=on_generation)
+        else:
+            found = search_best_first(cascade.tally, settings, **size, on_batch=on_batch)
         if line is not None:
             line.close()
         if found.interrupted:
@@ -615,8 +623,10 @@ def _key(units: BoolArray) -> bytes:
 
 
 def _check_search(search: Any) -> None:
-    if not isinstance(search, Evolution | Exact) and not (isinstance(search, str) and search == "auto"):
-        raise InvalidParameterError(f"search must be 'auto', emsco.Evolution(...) or emsco.Exact(...); got {search!r}.")
+    if not isinstance(search, Evolution | BestFirst | Exact) and not (isinstance(search, str) and search == "auto"):
+        raise InvalidParameterError(
+            f"search must be 'auto', emsco.Exact(...), emsco.BestFirst(...) or emsco.Evolution(...); got {search!r}."
+        )
 
 
 def _max_stages(max_stages: Any, n_units: int) -> int:

@@ -69,6 +69,29 @@ def count_solutions(n_features: int, max_stages: int) -> int:
     return sum(count_partitions(n_features, j) for j in range(1, min(max_stages, n_features) + 1))
 
 
+def places(n_stages: IntArray, max_stages: int) -> BoolArray:
+    """Return where a feature may go, (n_designs, n_places): place 2 j + 1 is stage j, 2 j a new stage before it."""
+    numbers = np.arange(2 * int(n_stages.max()) + 1)
+    return np.asarray((numbers <= 2 * n_stages[:, None]) & ((numbers % 2 == 1) | (n_stages < max_stages)[:, None]))
+
+
+def all_designs(n_features: int, max_stages: int) -> IntArray:
+    """Return each design of n features in at most k stages once.
+
+    A design is one of the first n - 1 features, and a place for the last: one of its stages, or a new one in a gap.
+
+    Examples
+    --------
+    >>> all_designs(2, 2).tolist()
+    [[1, 0], [0, 0], [0, 1]]
+    """
+    designs = np.zeros((1, 1), dtype=np.int64)
+    for _ in range(1, n_features):
+        row, place = np.nonzero(places(stage_counts(designs), max_stages))
+        designs = compress(np.column_stack([2 * designs[row] + 1, place]))
+    return designs
+
+
 def check_design(design: ArrayLike | Sequence[Sequence[str]], unit_names: Sequence[str]) -> IntArray:
     """Return a design given as a row of stage numbers, or as lists of names per stage, as a checked row.
 

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from emsco import EMSCOClassifier, Evolution, Exact, Prices, reference
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Prices, reference
 from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning, SpaceTooLargeError
 from emsco.partition import compress, count_solutions
 from emsco.search.exact import check_affordable, search_exactly
@@ -143,7 +143,7 @@ def test_the_classifier_uses_it_and_its_front_beats_or_ties_any_evolution():
 
 @pytest.mark.parametrize(
     ("n_features", "max_stages", "kind"),
-    [(5, None, Exact), (12, 3, Exact), (12, None, Exact), (16, None, Evolution), (30, 3, Evolution)],
+    [(5, None, Exact), (12, 3, Exact), (12, None, Exact), (16, None, BestFirst), (30, 3, BestFirst)],
 )
 def test_auto_is_exact_where_that_takes_seconds(n_features, max_stages, kind):
     rng = np.random.default_rng(0)

@@ -1,0 +1,77 @@
+"""The paper's data sets with its settings (§4), as problems."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from emsco.datasets import fetch_australian_credit, load_heart_failure, load_pima
+from emsco.encoding import Encoder
+from emsco.prices import resolve
+from emsco.problem import Problem, check_target, split_rows, unit_membership
+from emsco.search.evolution import Evolution
+from emsco.table import Table
+
+
+@dataclass(frozen=True)
+class PaperSetting:
+    """A data set of the paper, how it was searched, and how many designs its true frontiers have.
+
+    Attributes
+    ----------
+    load : callable
+        Gives the data as arrays: numbers as they are in the file, categories and impossible zeros included.
+    threshold : float
+    evolution : Evolution
+    frontier_sizes : dict
+        By the most stages of a design.
+    """
+
+    load: Callable[[], Any]
+    threshold: float
+    evolution: Evolution
+    frontier_sizes: dict[int, int]
+
+
+PAPER = {
+    "heart": PaperSetting(
+        load=lambda: load_heart_failure(as_frame=False),
+        threshold=0.75,
+        evolution=Evolution(patience=None, recombination_rate=0.75, stage_bias=2.0),
+        frontier_sizes={2: 24, 3: 28, 4: 33},
+    ),
+    "credit": PaperSetting(
+        load=lambda: fetch_australian_credit(as_frame=False),
+        threshold=0.75,
+        evolution=Evolution(patience=None, recombination_rate=0.8, stage_bias=2.5),
+        frontier_sizes={2: 47, 3: 141, 4: 171},
+    ),
+    "pima": PaperSetting(
+        load=lambda: load_pima(zeros_as_missing=False, as_frame=False),
+        threshold=0.65,
+        evolution=Evolution(patience=None, recombination_rate=0.8, stage_bias=2.0),
+        frontier_sizes={2: 18, 3: 42, 4: 65},
+    ),
+}
+
+
+def paper_problem(name: str, split: int) -> Problem:
+    """Return a data set split 50-25-25 by a seed; the last quarter, for tests, is left out."""
+    data = PAPER[name].load()
+    table = Table(data.data)
+    codes, classes = check_target(data.target, table.n_rows)
+    rng = np.random.default_rng(split)
+    rest, _ = split_rows(codes, 0.25, rng, classes)
+    train, validation = (rest[part] for part in split_rows(codes[rest], 1 / 3, rng, classes))
+    encoder = Encoder(table, train)
+    prices = resolve(list(data.prices.values()), table.names)
+    return Problem(
+        train=encoder.encode(table, train),
+        y_train=codes[train].copy(),
+        validation=encoder.encode(table, validation),
+        y_validation=codes[validation].copy(),
+        n_classes=classes.size,
+        unit_columns=unit_membership(encoder, prices),
+        prices=prices,
+    )

@@ -1,0 +1,270 @@
+"""Best-first search: a short evolution, then the neighbours of good designs, nearest neighbours of the best first.
+
+The distinct objective vectors met are peeled into non-dominated levels, and not only the best level is expanded: on the
+way from one design of the frontier to the next there are dominated ones. No neighbour is looked at twice. A space that
+fits the budget is enumerated instead.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.cascade import Tally, join_tallies
+from emsco.exceptions import InvalidParameterError
+from emsco.objectives import measure
+from emsco.operators.elitism import best_first
+from emsco.operators.neighbours import far_swaps, near_swaps, steps
+from emsco.partition import BoolArray, IntArray, all_designs, compress, count_solutions
+from emsco.ranking import pareto_rank
+from emsco.search.evolution import Evaluate, Evolution, Found, evolve
+
+_BATCH = 2_000  # designs evaluated at once, about; levels are peeled once a batch
+_GENERATION = 300
+_NEIGHBOURHOODS = (steps, near_swaps, far_swaps)
+
+
+@dataclass(frozen=True)
+class BestFirst:
+    """Settings of the best-first search.
+
+    Parameters
+    ----------
+    max_designs : int
+        Designs evaluated, after which the search ends.
+    patience : int or None
+        It also ends when so many designs in a row have added nothing to the frontier; None: it does not.
+    start : float
+        Share of the designs spent on the evolution of the paper that it starts from; 0: it starts from random designs.
+    pool_size : int
+        Distinct objective vectors remembered for expansion, the best levels first.
+    max_level : int or None
+        Designs of higher non-dominated levels are not expanded; 0: only non-dominated ones are. None: no limit.
+    swap_delay : int or None
+        How many levels later than the steps of a design its exchanges of two features are looked at; twice as many if
+        their stages are not side by side. None: never.
+    """
+
+    max_designs: int = 90_000
+    patience: int | None = 15_000
+    start: float = 0.2
+    pool_size: int = 5_000
+    max_level: int | None = None
+    swap_delay: int | None = 6
+
+    def __post_init__(self) -> None:
+        for name, least in (("max_designs", 1), ("patience", 1), ("pool_size", 1), ("max_level", 0), ("swap_delay", 0)):
+            value = getattr(self, name)
+            if value is None and name in ("patience", "max_level", "swap_delay"):
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise InvalidParameterError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+        if isinstance(self.start, bool) or not isinstance(self.start, int | float) or not 0 <= self.start < 1:
+            raise InvalidParameterError(f"start must be a share from 0 to less than 1; got {self.start!r}.")
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What a search remembers after a batch.
+
+    Attributes
+    ----------
+    designs : ndarray of shape (n_pooled, n_features)
+        Of non-dominated vectors all designs met, of others the first.
+    tally : Tally
+    level : ndarray of shape (n_pooled,)
+        Non-dominated level of each design; 0 is the best.
+    leads : ndarray of shape (n_pooled,)
+        Whether the design is the first met of its vector: those are expanded.
+    expanded : ndarray of shape (n_pooled, n_neighbourhoods)
+        Which neighbourhoods were looked at.
+    n_batches, n_evaluated : int
+    n_unchanged : int
+        Designs evaluated since the frontier changed.
+    """
+
+    designs: IntArray
+    tally: Tally
+    level: IntArray
+    leads: BoolArray
+    expanded: BoolArray
+    n_batches: int
+    n_evaluated: int
+    n_unchanged: int
+
+
+def search_best_first(
+    evaluate: Evaluate,
+    settings: BestFirst,
+    *,
+    n_features: int,
+    max_stages: int,
+    rng: np.random.Generator,
+    on_batch: Callable[[Pool], None] | None = None,
+) -> Found:
+    """Search the designs of n_features in at most max_stages.
+
+    Ctrl-C ends the search with the last finished batch; before the first one it is passed on.
+    """
+    max_stages = min(max_stages, n_features)
+    queue = _Queue(settings, n_features, max_stages, rng)
+    pool: Pool | None = None
+    interrupted = False
+
+    def evaluate_and_pool(designs: IntArray) -> Tally:
+        nonlocal pool
+        tally = evaluate(designs)
+        new = queue.mark(designs)
+        pool = _joined(pool, designs[new], tally.select(new), settings, n_evaluated=len(designs))
+        if on_batch is not None:
+            on_batch(pool)
+        return tally
+
+    try:
+        n_generations = int(settings.start * settings.max_designs) // _GENERATION
+        if n_generations > 1 and not queue.enumerates:
+            evolution = Evolution(population_size=_GENERATION, max_generations=n_generations - 1, patience=None)
+            started = evolve(evaluate_and_pool, evolution, n_features=n_features, max_stages=max_stages, rng=rng)
+            interrupted = started.interrupted
+        while not interrupted and len(batch := queue.next(pool)):
+            evaluate_and_pool(batch)
+    except KeyboardInterrupt:
+        interrupted = True
+        if pool is None:
+            raise
+    assert pool is not None  # the first batch is not empty
+    return _found(pool, interrupted=interrupted)
+
+
+class _Queue:
+    """Gives the designs to evaluate next, none that was met before."""
+
+    def __init__(self, settings: BestFirst, n_features: int, max_stages: int, rng: np.random.Generator) -> None:
+        self._settings = settings
+        self._n_features = n_features
+        self._max_stages = max_stages
+        self._rng = rng
+        self._seen: set[bytes] = set()
+        self._sizes = np.full(len(_NEIGHBOURHOODS), 4.0 * n_features)  # designs in a neighbourhood, as last seen
+        later = np.inf if settings.swap_delay is None else settings.swap_delay
+        self._delays = np.array([0, later, 2 * later])
+        self.enumerates = count_solutions(n_features, max_stages) <= settings.max_designs
+        self._rest = all_designs(n_features, max_stages) if self.enumerates else np.empty((0, n_features), np.int64)
+
+    def next(self, pool: Pool | None) -> IntArray:
+        """Return new designs: neighbours of pooled ones, random ones where all are expanded; none at the end."""
+        settings = self._settings
+        if self.enumerates:
+            batch, self._rest = np.split(self._rest, [_BATCH])
+            return batch
+        if pool is None:
+            return self._new_among(self._random(25 * self._n_features))[: settings.max_designs]
+        n_left = settings.max_designs - pool.n_evaluated
+        if settings.patience is not None and pool.n_unchanged >= settings.patience:
+            n_left = 0
+        while n_left > 0 and (places := self._next_places(pool)).size:
+            batch = self._new_among(self._neighbours(pool, places))
+            if len(batch):
+                return batch[:n_left]
+        return self._new_among(self._random(_BATCH))[: max(n_left, 0)]
+
+    def mark(self, designs: IntArray) -> NDArray[np.intp]:
+        """Return the rows not met before, each design once, and remember them."""
+        keys = _keys(designs)
+        new = self._first_rows(keys)
+        self._seen.update(keys[i] for i in new)
+        return np.array(new, dtype=np.intp)
+
+    def _next_places(self, pool: Pool) -> NDArray[np.intp]:
+        """Return the places in ``pool.expanded`` to expand now: least level plus delay first, the order else random."""
+        priority = np.where(pool.expanded | ~pool.leads[:, None], np.inf, pool.level[:, None] + self._delays)
+        if self._settings.max_level is not None:
+            priority[pool.level > self._settings.max_level] = np.inf
+        places = np.flatnonzero(np.isfinite(priority))
+        places = places[np.lexsort((self._rng.random(places.size), priority.ravel()[places]))]
+        n_children = np.cumsum(self._sizes[places % len(_NEIGHBOURHOODS)])
+        return places[: int(np.searchsorted(n_children, _BATCH)) + 1]
+
+    def _neighbours(self, pool: Pool, places: NDArray[np.intp]) -> IntArray:
+        """Expand designs of the pool, and mark it; of more neighbours of a kind than a batch take a sample."""
+        rows, kinds = np.divmod(places, len(_NEIGHBOURHOODS))
+        pool.expanded[rows, kinds] = True
+        parts = []
+        for kind in np.unique(kinds):
+            parents = rows[kinds == kind]
+            children = _NEIGHBOURHOODS[kind](pool.designs[parents], self._max_stages)
+            self._sizes[kind] = max(len(children) / parents.size, 1)
+            if len(children) > _BATCH:
+                children = self._rng.choice(children, _BATCH, replace=False)
+            parts.append(children)
+        return np.concatenate(parts)
+
+    def _random(self, n_designs: int) -> IntArray:
+        return compress(self._rng.integers(self._max_stages, size=(n_designs, self._n_features)))
+
+    def _new_among(self, designs: IntArray) -> IntArray:
+        return designs[self._first_rows(_keys(designs))]
+
+    def _first_rows(self, keys: list[bytes]) -> list[int]:
+        first: dict[bytes, int] = {}
+        for i, key in enumerate(keys):
+            if key not in self._seen:
+                first.setdefault(key, i)
+        return list(first.values())
+
+
+def _keys(designs: IntArray) -> list[bytes]:
+    packed = designs.astype(np.uint16)
+    keys: list[bytes] = packed.view(np.dtype((np.void, packed.itemsize * packed.shape[1])))[:, 0].tolist()
+    return keys
+
+
+def _joined(pool: Pool | None, designs: IntArray, tally: Tally, settings: BestFirst, *, n_evaluated: int) -> Pool:
+    """Return the pool with the new designs of a batch added: ranked anew, and cut to the best vectors."""
+    n_new = len(designs)
+    expanded = np.zeros((n_new, len(_NEIGHBOURHOODS)), dtype=np.bool_)
+    if pool is not None:
+        designs = np.concatenate([pool.designs, designs])
+        tally = join_tallies(pool.tally, tally)
+        expanded = np.concatenate([pool.expanded, expanded])
+    first, number = _distinct(tally.vectors)
+    rank = pareto_rank(measure(tally.select(first)))
+    levels = rank.max() - rank
+    worst = np.sort(levels)[min(settings.pool_size, levels.size) - 1]
+    level = levels[number]
+    leads = np.zeros(len(designs), dtype=np.bool_)
+    leads[first] = True
+    kept = np.flatnonzero((level == 0) | (leads & (level <= worst)))
+    n_before = len(designs) - n_new
+    changed = bool((leads[n_before:] & (level[n_before:] == 0)).any())
+    return Pool(
+        designs[kept],
+        tally.select(kept),
+        level[kept],
+        leads[kept],
+        expanded[kept],
+        n_batches=1 if pool is None else pool.n_batches + 1,
+        n_evaluated=n_evaluated if pool is None else pool.n_evaluated + n_evaluated,
+        n_unchanged=0 if pool is None or changed else pool.n_unchanged + n_evaluated,
+    )
+
+
+def _distinct(vectors: IntArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the first row of each distinct vector, and the number of the vector of each row."""
+    order = np.lexsort(vectors.T)
+    differs = np.ones(len(vectors), dtype=np.bool_)
+    differs[1:] = (vectors[order[1:]] != vectors[order[:-1]]).any(axis=1)
+    number = np.empty(len(vectors), dtype=np.intp)
+    number[order] = np.cumsum(differs) - 1
+    return order[differs], number
+
+
+def _found(pool: Pool, *, interrupted: bool) -> Found:
+    best = np.flatnonzero(pool.level == 0)
+    same = np.zeros(best.size)
+    best = best[best_first(pool.designs[best], same.astype(np.int64), same)]
+    first, number = _distinct(pool.tally.vectors[best])
+    ties: list[Any] = [pool.designs[best[number == i]] for i in range(first.size)]
+    return Found(pool.designs[best[first]], pool.tally.select(best[first]), ties, pool.n_batches, interrupted)

@@ -1,0 +1,37 @@
+from hypothesis import given
+from hypothesis import strategies as st
+import numpy as np
+from numpy.testing import assert_array_equal
+
+from emsco.operators.neighbours import far_swaps, near_swaps, steps
+from emsco.partition import acquired_sets, compress, stage_counts
+from tests.strategies import populations
+
+
+def sets_of(design):
+    acquired, exists = acquired_sets(np.array([design]))
+    return {tuple(row) for row in acquired[exists].tolist()}
+
+
+@given(populations(max_stages=4, max_rows=5), st.integers(4, 5))
+def test_neighbours_are_designs_and_leave_their_input_alone(population, max_stages):
+    before = population.copy()
+    for neighbours in (steps, near_swaps, far_swaps):
+        children = neighbours(population, max_stages)
+        assert_array_equal(compress(children), children)
+        assert (stage_counts(children) <= max_stages).all() if len(children) else True
+    assert_array_equal(population, before)
+
+
+@given(populations(max_stages=4, min_features=2, max_rows=1))
+def test_a_step_changes_at_most_one_feature_set(population):
+    design = population[0]
+    reached = {tuple(child) for child in steps(population, 5).tolist()}
+    for child in reached:
+        assert len(sets_of(child) - sets_of(design)) <= 1
+        assert len(sets_of(design) - sets_of(child)) <= 1
+
+
+def test_swaps_exchange_two_features():
+    assert near_swaps(np.array([[0, 1, 2]]), 3).tolist() == [[1, 0, 2], [0, 2, 1]]
+    assert far_swaps(np.array([[0, 1, 2]]), 3).tolist() == [[2, 1, 0]]
