@@ -16,9 +16,9 @@ from emsco._kernels.scalar import popcount
 Array = Any
 
 # Columns of the figures of a state. The allowance is the most that a design through it may cost, as it was when the
-# state was stored: beyond, what it can still reach is beaten.
-N_WRONG, PAID, N_WAITING, ROOM, PARENT, ALLOWANCE = range(6)
-N_FIGURES = 6
+# state was stored: beyond, what it can still reach is beaten. The slack is what its least conceivable cost leaves.
+N_WRONG, PAID, N_WAITING, ROOM, PARENT, ALLOWANCE, SLACK = range(7)
+N_FIGURES = 7
 
 
 @kernel()
@@ -83,7 +83,6 @@ def grow(
     wrong_at_last = confident[full] & ~right[full]
     new = np.empty((1024, N_FIGURES), np.int64)
     new_waiting = np.empty((1024, n_words), np.uint64)
-    slack = np.empty(1024, np.int64)
     kept = np.empty((1024, N_FIGURES), np.int64)
     kept_waiting = np.empty((1024, n_words), np.uint64)
     n_kept_of = np.zeros((sets.size, 2), np.int64)
@@ -95,10 +94,14 @@ def grow(
         n_rest = popcount(np.uint64(full ^ s))
         price_of_rest = ticks[full] - ticks[s]
         n_new = 0
+        n_many = 1024
         is_cut = False
         part = s
         while part:
             part = (part - 1) & s
+            while n_new + spans[part, 1] - spans[part, 0] >= len(new):
+                new = _longer(new)
+                new_waiting = _longer(new_waiting)
             price = ticks[s] - ticks[part]
             for parent in range(spans[part, 0], spans[part, 1]):
                 paid = figures[parent, PAID] + figures[parent, N_WAITING] * price
@@ -137,22 +140,14 @@ def grow(
                 new[n_new, ROOM] = room
                 new[n_new, PARENT] = parent
                 new[n_new, ALLOWANCE] = limit[q, e]
-                slack[n_new] = limit[q, e] - least
+                new[n_new, SLACK] = limit[q, e] - least
                 n_new += 1
-                if n_new == len(new):
-                    n_chosen = _choose(new, new_waiting, slack, n_new, 8 * width)
-                    is_cut = is_cut or n_chosen < n_new
-                    n_new = _filter(
-                        new, new_waiting, slack, n_chosen, cheapest[s], price_of_rest, fallible[s], rejected
-                    )
-                    if 2 * n_new > len(new):
-                        new = _longer(new)
-                        new_waiting = _longer(new_waiting)
-                        slack = _longer(slack)
-        n_chosen = _choose(new, new_waiting, slack, n_new, 8 * width)
-        is_cut = is_cut or n_chosen < n_new
-        n_new = _filter(new, new_waiting, slack, n_chosen, cheapest[s], price_of_rest, fallible[s], rejected)
-        n_chosen = _choose(new, new_waiting, slack, n_new, width)
+            if n_new > n_many or part == 0:
+                n_chosen = _choose(new, new_waiting, n_new, 8 * width)
+                is_cut = is_cut or n_chosen < n_new
+                n_new = _filter(new, new_waiting, n_chosen, cheapest[s], price_of_rest, fallible[s], rejected)
+                n_many = max(n_many, 2 * n_new)
+        n_chosen = _choose(new, new_waiting, n_new, width)
         n_cut += is_cut or n_chosen < n_new
         n_states[0] += n_chosen  # by all threads: near enough for a bound
         while n_kept + n_chosen > len(kept):
@@ -161,8 +156,8 @@ def grow(
         for last in (False, True):
             for j in range(n_chosen):
                 if (new[j, ROOM] == 2) == last:
-                    kept[n_kept] = new[j]
-                    kept_waiting[n_kept] = new_waiting[j]
+                    _copy_row(new, j, kept, n_kept)
+                    _copy_row(new_waiting, j, kept_waiting, n_kept)
                     n_kept += 1
                     n_kept_of[i, int(last)] += 1
     return kept[:n_kept], kept_waiting[:n_kept], n_kept_of, n_walked, n_cut
@@ -170,15 +165,17 @@ def grow(
 
 @kernel()
 def _longer(array: Array) -> Array:
-    """Return a copy with room for as many rows again."""
-    return np.concatenate((array, array))
+    """Return a copy of a matrix with room for as many rows again."""
+    longer = np.empty((2 * array.shape[0], array.shape[1]), array.dtype)
+    for i in range(array.shape[0]):
+        _copy_row(array, i, longer, i)
+    return longer
 
 
 @kernel()
 def _filter(
     new: Array,
     waiting: Array,
-    slack: Array,
     n: int,
     cheapest: int,
     price_of_rest: int,
@@ -202,7 +199,7 @@ def _filter(
     room = np.empty(n, np.int64)
     doubtful = np.empty(n, np.uint64)  # who waits and everything would reject, folded into one word
     n_kept = 0
-    for b in np.argsort(key, kind="mergesort"):  # who beats has the smaller key
+    for b in _ascending(key):  # who beats has the smaller key
         fold = np.uint64(0)
         for w in range(n_words):
             fold |= waiting[b, w] & rejected[w]
@@ -243,26 +240,62 @@ def _filter(
             room[n_kept] = new[b, ROOM]
             doubtful[n_kept] = fold
             n_kept += 1
-    _move_to_front(new, waiting, slack, kept[:n_kept])
+    _move_to_front(new, waiting, n, kept[:n_kept])
     return n_kept
 
 
 @kernel()
-def _choose(new: Array, waiting: Array, slack: Array, n: int, width: int) -> int:
+def _choose(new: Array, waiting: Array, n: int, width: int) -> int:
     """Move the ``width`` states of the most slack to the front; return how many there are."""
     if n <= width:
         return n
-    _move_to_front(new, waiting, slack, np.argsort(-slack[:n], kind="mergesort")[:width])
+    minus_slack = np.empty(n, np.int64)
+    for i in range(n):
+        minus_slack[i] = -new[i, SLACK]
+    _move_to_front(new, waiting, n, _ascending(minus_slack)[:width])
     return width
 
 
 @kernel()
-def _move_to_front(new: Array, waiting: Array, slack: Array, rows: Array) -> None:
-    rows = np.sort(rows)
-    for i in range(rows.size):
-        new[i] = new[rows[i]]
-        waiting[i] = waiting[rows[i]]
-        slack[i] = slack[rows[i]]
+def _ascending(key: Array) -> Array:
+    """Return the stable order of the keys: np.argsort, which takes seconds to compile, by merging."""
+    n = key.size
+    order = np.arange(n)
+    merged = np.empty(n, np.int64)
+    width = 1
+    while width < n:
+        for begin in range(0, n, 2 * width):
+            i, middle = begin, min(begin + width, n)
+            j, end = middle, min(begin + 2 * width, n)
+            for to in range(begin, end):
+                if j == end or (i < middle and key[order[i]] <= key[order[j]]):
+                    merged[to] = order[i]
+                    i += 1
+                else:
+                    merged[to] = order[j]
+                    j += 1
+        order, merged = merged, order
+        width *= 2
+    return order
+
+
+@kernel()
+def _move_to_front(new: Array, waiting: Array, n: int, rows: Array) -> None:
+    chosen = np.zeros(n, np.bool_)
+    for row in rows:
+        chosen[row] = True
+    to = 0
+    for i in range(n):
+        if chosen[i]:
+            _copy_row(new, i, new, to)
+            _copy_row(waiting, i, waiting, to)
+            to += 1
+
+
+@kernel()
+def _copy_row(source: Array, i: int, target: Array, j: int) -> None:
+    for column in range(source.shape[1]):
+        target[j, column] = source[i, column]
 
 
 @kernel()

@@ -138,7 +138,7 @@ class _States:
     def __init__(self, bits: Bits, max_stages: int) -> None:
         self.spans = np.zeros((2**bits.n_units, 2), dtype=np.int64)
         self.spans[0, 1] = max_stages > 2
-        self._figures = np.array([[0, 0, bits.n_samples, max_stages, -1, _NEVER]])
+        self._figures = np.array([[0, 0, bits.n_samples, max_stages, -1, _NEVER, 0]])
         self._waiting = bits.everyone[None].copy()
         self._set_of = np.zeros(1, dtype=np.int64)
         self.n_states = 1
