@@ -21,13 +21,17 @@ class Bar:
 
     name: str
     value: float
-    unit: str  # "x" is a ratio, others are absolute
+    unit: str  # "x" is a ratio, "%" a share, of which more is better; of others less is
     floor: float
     detail: str
 
     @property
     def met(self) -> bool:
-        return self.value >= self.floor if self.unit == "x" else self.value <= self.floor
+        return self.value >= self.floor if self.more_is_better else self.value <= self.floor
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.unit in ("x", "%")
 
 
 def seconds(function: Callable[[], object]) -> float:

@@ -29,7 +29,7 @@ from emsco.problem import (
     split_rows,
     unit_membership,
 )
-from emsco.progress import ProgressLine
+from emsco.progress import PhaseLine, ProgressLine
 from emsco.rejection import check_threshold, is_confident
 from emsco.search.bestfirst import BestFirst, Pool, search_best_first
 from emsco.search.evolution import Evolution, State, evolve
@@ -524,9 +524,8 @@ class EMSCOClassifier(_StagedClassifier):
         check_affordable(
             settings, n_units=prices.n_units, max_stages=max_stages, n_samples=problem.n_validation, n_jobs=n_jobs
         )
-        line = ProgressLine() if self.verbose else None
-        on_progress = None if line is None else lambda phase, share: line(f"{phase}: {100 * share:.0f} %")
-        bits = all_bits(trainer, problem.y_validation, prices, threshold=float(self.threshold), on_progress=on_progress)
+        line = PhaseLine() if self.verbose else None
+        bits = all_bits(trainer, problem.y_validation, prices, threshold=float(self.threshold), on_progress=line)
         proof = search_exactly(
             bits,
             settings,
@@ -534,7 +533,7 @@ class EMSCOClassifier(_StagedClassifier):
             n_jobs=n_jobs,
             max_bytes=_AUTO_STATE_BYTES if self.search == "auto" else MAX_STATE_BYTES,
             started=started,
-            on_progress=on_progress,
+            on_progress=line,
         )
         if line is not None:
             line.close()

@@ -8,10 +8,8 @@ from sklearn.model_selection import train_test_split
 from emsco.classifier import EMSCOClassifier, MultiStageClassifier
 from emsco.datasets import load_heart_failure
 from emsco.report.text import RESULT_HEADER, result_row, stage_table
-from emsco.search.evolution import Evolution
 
-_THRESHOLD = 0.75  # the paper's, and its rates, for this data set
-_SEARCH = Evolution(recombination_rate=0.75)
+_THRESHOLD = 0.75  # the paper's for this data set
 
 
 def main() -> None:
@@ -24,12 +22,14 @@ def main() -> None:
     print("As in the paper the length of the follow-up, time, is a feature: a clinic would")
     print("leave it out. (The first run on a machine compiles for some 15 seconds.)\n", flush=True)
     start = perf_counter()
-    clf = EMSCOClassifier(heart.prices, threshold=_THRESHOLD, search=_SEARCH, refit=True, random_state=0,
+    clf = EMSCOClassifier(heart.prices, threshold=_THRESHOLD, refit=True, random_state=0, n_jobs=-1,
                           verbose=sys.stderr.isatty()).fit(X, y)  # fmt: skip
     seconds = perf_counter() - start
+    certificate = clf.front_.certificate
     print(
-        f"{len(clf.front_)} non-dominated designs after {clf.n_generations_} generations, {clf.n_feature_sets_} "
-        f"feature sets trained, {seconds:.1f} s.\nFittest first, on {clf.front_.n_samples} validation patients:\n"
+        f"{certificate.n_designs:,} ways to buy 12 features in up to 10 stages. These {len(clf.front_)} are the ones "
+        f"that no\nother beats, all of them: {certificate.n_walked:,} were looked at, the rest ruled out, in "
+        f"{seconds:.1f} s.\nFittest first, on {clf.front_.n_samples} validation patients:\n"
     )
     print(clf.front_)
 

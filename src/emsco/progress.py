@@ -34,3 +34,24 @@ class ProgressLine:
     def _print(self) -> None:
         self._printed = monotonic()
         print(self._text, file=sys.stderr, flush=True)
+
+
+class PhaseLine:
+    """How far each phase of a long work is, and about how long it still takes."""
+
+    def __init__(self) -> None:
+        self._line = ProgressLine()
+        self._phase = ""
+        self._began = 0.0
+
+    def __call__(self, phase: str, share: float) -> None:
+        """Show which share of a phase is done."""
+        if phase != self._phase:
+            self._phase, self._began = phase, monotonic()
+        taken = monotonic() - self._began
+        left = f", about {taken * (1 - share) / share:.0f} s left" if taken > 1 and 0 < share < 1 else ""
+        self._line(f"{phase}: {100 * share:.0f} %{left}")
+
+    def close(self) -> None:
+        """Leave the line."""
+        self._line.close()

@@ -128,3 +128,22 @@ def test_ties_beyond_what_an_integer_holds_are_counted_up_to_it():
     assert proof.ties[0].n_designs > 2**63
     assert proof.n_ties.tolist() == [2**63 - 1]
     assert next(iter(proof.ties[0])).max() >= 1
+
+
+@pytest.mark.parametrize("method", ["_add_found", "_graph"])
+def test_an_interrupt_between_the_kernels_keeps_what_was_found(method, monkeypatch):
+    bits, _ = random_bits(3, 7, 60, [1, 2, 3, 5, 8, 13, 21], 0.4, 0.8)
+    unharmed = getattr(Lattice, method)
+    calls = []
+
+    def interrupted(self, *args):
+        calls.append(1)
+        if method == "_graph" or len(calls) == 5:
+            raise KeyboardInterrupt
+        return unharmed(self, *args)
+
+    monkeypatch.setattr(Lattice, method, interrupted)
+    proof = search_exactly(bits, Exact(), max_stages=7)
+    assert proof.ended == "interrupted"
+    assert not proof.certificate.proven
+    assert proof.designs.max() > 0  # better than the one-stage design that it starts with

@@ -24,7 +24,6 @@ from emsco.search.lattice import all_bits
 from emsco.stages.cache import StageCache
 from emsco.stages.logistic import LogisticTrainer
 
-_RUNS_AT_ONCE = 5
 _DESIGNS = 300  # a generation of the paper
 
 Evaluate = Callable[[IntArray], Tally]
@@ -212,19 +211,17 @@ def draw_curves(
     with Parallel(n_jobs=n_jobs, return_as="generator") as parallel:
         for frontier, truth in frontiers:
             for search in searches:
-                groups = [range(i, min(i + _RUNS_AT_ONCE, runs)) for i in range(0, runs, _RUNS_AT_ONCE)]
                 tasks = [
                     delayed(run_some)(
                         frontier.dataset, frontier.max_stages, search, truth, split=frontier.split,
-                        generations=generations, seeds=group,
+                        generations=generations, seeds=[seed],
                     )
-                    for group in groups
+                    for seed in range(runs)
                 ]  # fmt: skip
                 done: list[tuple[IntArray, IntArray]] = []
                 for part in parallel(tasks):
                     done.append(part)
-                    n_runs = sum(len(vectors) for vectors, _ in done)
-                    on_progress(f"{frontier.dataset} k={frontier.max_stages}, {search}: {n_runs}/{runs} runs")
+                    on_progress(f"{frontier.dataset} k={frontier.max_stages}, {search}: {len(done)}/{runs} runs")
                 yield Curve(
                     frontier.dataset,
                     frontier.max_stages,

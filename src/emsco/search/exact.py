@@ -7,7 +7,7 @@ import numpy as np
 
 from emsco.exceptions import InvalidParameterError, SpaceTooLargeError
 from emsco.partition import IntArray, count_solutions
-from emsco.search.lattice import MAX_STATE_BYTES, Bits, Lattice, Progress, bytes_needed
+from emsco.search.lattice import INTERRUPTED, MAX_STATE_BYTES, Bits, Lattice, Progress, bytes_needed
 from emsco.search.ties import TiedDesigns
 
 # One thread and 192 validation rows: all designs are looked at where there are few; where there are many, the work is
@@ -141,8 +141,13 @@ def search_exactly(
     lattice = Lattice(
         bits, max_stages=max_stages, n_jobs=n_jobs, max_bytes=max_bytes, deadline=deadline, on_progress=on_progress
     )
-    lattice.search()
-    ties = [] if lattice.ended else lattice.ties()
+    ties: list[TiedDesigns] = []
+    try:
+        lattice.search()
+        if not lattice.ended:
+            ties = lattice.ties()
+    except KeyboardInterrupt:
+        lattice.ended = INTERRUPTED
     if lattice.ended:
         ties = [TiedDesigns.of_chain(chain, bits.n_units) for chain in lattice.incumbents.chains.values()]
     n_designs = count_solutions(bits.n_units, max_stages)

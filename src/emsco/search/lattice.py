@@ -28,7 +28,7 @@ from emsco.stages.cache import sets_at_once, to_bits
 # States per set in each pass: narrow passes find good designs, with which the next one drops more.
 _WIDTHS = (16, 128, 1024, 2**48)
 _NEVER = np.int64(2**62)
-OUT_OF_MEMORY = "out of memory"
+INTERRUPTED, OUT_OF_TIME, OUT_OF_MEMORY = "interrupted", "out of time", "out of memory"
 MAX_STATE_BYTES = 2**30  # and as much again while they are moved
 
 Chain = tuple[int, ...]
@@ -100,12 +100,10 @@ class Incumbents:
 
     def add(self, found: dict[Vector, Chain]) -> None:
         """Take in what was found; forget what is dominated."""
-        self.chains = dict(sorted((found | self.chains).items()))  # in one order, whichever thread found them
-        vectors = self.vectors
-        q, e, cost = vectors.T
+        chains = sorted((found | self.chains).items())  # in one order, whichever thread found them
+        q, e, cost = np.array([vector for vector, _ in chains]).T
         accuracy = np.divide(q - e, q, out=np.zeros(q.size), where=q > 0)
         rank = pareto_rank(Objectives(q.astype(np.float64), accuracy, cost.astype(np.float64), 1.0))
-        chains = list(self.chains.items())
         self.chains = dict(chains[i] for i in np.flatnonzero(rank == rank.max()))
         self._set_limit()
 
@@ -317,11 +315,12 @@ class Lattice:
         self.n_walked = 1
         n_cut = 0
         n_states = np.ones(1, dtype=np.int64)
+        bounds = self._bounds
 
         def grow(sets: IntArray, thread: int) -> Any:
             return lattice.grow(
                 sets, bits.n_units, states.figures, states.waiting, states.spans, bits.confident, bits.right,
-                bits.ticks, *self._bounds, self.incumbents.limit, width, self._most_states, n_states,
+                bits.ticks, *bounds, self.incumbents.limit, width, self._most_states, n_states,
                 *self._tables[thread], self._stop,
             )  # fmt: skip
 
@@ -335,7 +334,7 @@ class Lattice:
             self.n_walked += sum(n for _, n in self._run(finish, np.arange(1), "searching", (0.0, 1.0)))
             self._add_found()
             return 0
-        phase = "proving" if width == _WIDTHS[-1] else "searching"
+        phase = "searching with all states" if width == _WIDTHS[-1] else f"searching with {width} states per set"
         for sets, begin, end in self._layers:
             n_before = states.n_states
             for chunk, (*kept, n_walked, n_cut_here) in self._run(grow, sets, phase, (begin, (begin + end) / 2)):
@@ -420,10 +419,10 @@ class Lattice:
                 if self._on_progress is not None:
                     self._on_progress(phase, end - (end - begin) * len(waiting) / len(futures))
                 if self._deadline is not None and perf_counter() > self._deadline:
-                    self.ended = "out of time"
+                    self.ended = OUT_OF_TIME
                     self._stop[0] = 1
             except KeyboardInterrupt:
-                self.ended = "interrupted"
+                self.ended = INTERRUPTED
                 self._stop[0] = 1
 
 
