@@ -23,6 +23,7 @@ from emsco.search.evolution import Evaluate, Evolution, Found, evolve
 
 _BATCH = 2_000  # designs evaluated at once, about; levels are peeled once a batch
 _GENERATION = 300
+_NEAR = 15  # features, up to which random designs are a start as good as any
 _NEIGHBOURHOODS = (steps, near_swaps, far_swaps)
 
 
@@ -36,8 +37,10 @@ class BestFirst:
         Designs evaluated, after which the search ends.
     patience : int or None
         It also ends when so many designs in a row have added nothing to the frontier; None: it does not.
-    start : float
-        Share of the designs spent on the evolution of the paper that it starts from; 0: it starts from random designs.
+    start : int or None
+        Generations of the paper's evolution that it starts from, while they need no more than half of the designs; 0:
+        it starts from random designs. None: as many as there are features if these are more than 15, from where on
+        random designs are far from the frontier; else 0.
     pool_size : int
         Distinct objective vectors remembered for expansion, the best levels first.
     max_level : int or None
@@ -49,20 +52,19 @@ class BestFirst:
 
     max_designs: int = 90_000
     patience: int | None = 15_000
-    start: float = 0.2
+    start: int | None = None
     pool_size: int = 5_000
     max_level: int | None = None
     swap_delay: int | None = 6
 
     def __post_init__(self) -> None:
-        for name, least in (("max_designs", 1), ("patience", 1), ("pool_size", 1), ("max_level", 0), ("swap_delay", 0)):
+        least_of = {"max_designs": 1, "patience": 1, "start": 0, "pool_size": 1, "max_level": 0, "swap_delay": 0}
+        for name, least in least_of.items():
             value = getattr(self, name)
-            if value is None and name in ("patience", "max_level", "swap_delay"):
+            if value is None and name not in ("max_designs", "pool_size"):
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise InvalidParameterError(f"{name} must be a whole number of at least {least}; got {value!r}.")
-        if isinstance(self.start, bool) or not isinstance(self.start, int | float) or not 0 <= self.start < 1:
-            raise InvalidParameterError(f"start must be a share from 0 to less than 1; got {self.start!r}.")
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,10 @@ def search_best_first(
         return tally
 
     try:
-        n_generations = int(settings.start * settings.max_designs) // _GENERATION
+        n_generations = settings.start
+        if n_generations is None:
+            n_generations = n_features if n_features > _NEAR else 0
+        n_generations = min(n_generations, settings.max_designs // (2 * _GENERATION))
         if n_generations > 1 and not queue.enumerates:
             evolution = Evolution(population_size=_GENERATION, max_generations=n_generations - 1, patience=None)
             started = evolve(evaluate_and_pool, evolution, n_features=n_features, max_stages=max_stages, rng=rng)
