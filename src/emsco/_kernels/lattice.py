@@ -52,6 +52,8 @@ def grow(
     confident: Array,
     right: Array,
     ticks: Array,
+    rejected: Array,
+    wrong_at_last: Array,
     between: Array,
     doomed: Array,
     fallible: Array,
@@ -79,22 +81,21 @@ def grow(
     full = (np.int64(1) << n_units) - 1
     n_words = waiting.shape[1]
     n_samples = limit.shape[0] - 1
-    rejected = waiting[0] & ~confident[full]
-    wrong_at_last = confident[full] & ~right[full]
     new = np.empty((1024, N_FIGURES), np.int64)
     new_waiting = np.empty((1024, n_words), np.uint64)
     kept = np.empty((1024, N_FIGURES), np.int64)
     kept_waiting = np.empty((1024, n_words), np.uint64)
     n_kept_of = np.zeros((sets.size, 2), np.int64)
-    n_kept = n_walked = n_cut = 0
+    n_kept = np.int64(0)
+    n_walked = n_cut = 0
     for i in range(sets.size):
         if stop[0] or n_states[0] > most_states:
             break
         s = sets[i]
         n_rest = popcount(np.uint64(full ^ s))
         price_of_rest = ticks[full] - ticks[s]
-        n_new = 0
-        n_many = 1024
+        n_new = np.int64(0)  # a plain 0 is a type of its own, and everything called with it is compiled twice
+        n_many = np.int64(1024)
         is_cut = False
         part = s
         while part:
@@ -284,7 +285,7 @@ def _move_to_front(new: Array, waiting: Array, n: int, rows: Array) -> None:
     chosen = np.zeros(n, np.bool_)
     for row in rows:
         chosen[row] = True
-    to = 0
+    to = np.int64(0)
     for i in range(n):
         if chosen[i]:
             _copy_row(new, i, new, to)
@@ -322,6 +323,7 @@ def finish(
     confident: Array,
     right: Array,
     ticks: Array,
+    rejected: Array,
     limit: Array,
     best: Array,
     best_parent: Array,
@@ -334,7 +336,6 @@ def finish(
     """
     full = (np.int64(1) << n_units) - 1
     n_samples = limit.shape[0] - 1
-    rejected = waiting[0] & ~confident[full]
     right_at_last = right[full]
     n_walked = 0
     for state in states:
@@ -376,6 +377,7 @@ def closing(
     confident: Array,
     right: Array,
     ticks: Array,
+    rejected: Array,
     cost_of: Array,
     stop: Array,
 ) -> Array:
@@ -386,7 +388,6 @@ def closing(
     """
     full = (np.int64(1) << n_units) - 1
     n_samples = cost_of.shape[0] - 1
-    rejected = waiting[0] & ~confident[full]
     right_at_last = right[full]
     found = np.empty((64, 5), np.int64)
     n_found = 0
@@ -451,11 +452,11 @@ def parents(
                 if paid != figures[target, PAID]:
                     continue
                 _, n_wrong, _, _ = _enter(waiting[parent], s, confident, right, nobody, nobody, after)
-                if (
-                    figures[parent, N_WRONG] + n_wrong == figures[target, N_WRONG]
-                    and min(figures[parent, ROOM] - 1, n_rest) == figures[target, ROOM]
-                    and (after == waiting[target]).all()
-                ):
+                same = figures[parent, N_WRONG] + n_wrong == figures[target, N_WRONG]
+                same = same and min(figures[parent, ROOM] - 1, n_rest) == figures[target, ROOM]
+                for w in range(after.size):
+                    same = same and after[w] == waiting[target, w]
+                if same:
                     if n_found == len(found):
                         found = _longer(found)
                     found[n_found, 0] = parent

@@ -220,6 +220,7 @@ class Lattice:
         self._max_stages = min(max_stages, bits.n_units)
         self._n_jobs = n_jobs
         self._most_states = max_bytes // (8 * (lattice.N_FIGURES + 1 + bits.everyone.size))
+        self._rejected = bits.everyone & ~bits.confident[self._full]
         self._deadline = deadline
         self._on_progress = on_progress
         self._stop = np.zeros(1, dtype=np.uint8)
@@ -259,7 +260,7 @@ class Lattice:
         def closing(chunk: IntArray, _: int) -> Any:
             return lattice.closing(
                 chunk, states.set_of, bits.n_units, states.figures, states.waiting, bits.confident, bits.right,
-                bits.ticks, cost_of, self._stop,
+                bits.ticks, self._rejected, cost_of, self._stop,
             )  # fmt: skip
 
         if self._max_stages > 1:
@@ -316,18 +317,19 @@ class Lattice:
         n_cut = 0
         n_states = np.ones(1, dtype=np.int64)
         bounds = self._bounds
+        wrong_at_last = bits.confident[self._full] & ~bits.right[self._full]
 
         def grow(sets: IntArray, thread: int) -> Any:
             return lattice.grow(
                 sets, bits.n_units, states.figures, states.waiting, states.spans, bits.confident, bits.right,
-                bits.ticks, *bounds, self.incumbents.limit, width, self._most_states, n_states,
-                *self._tables[thread], self._stop,
+                bits.ticks, self._rejected, wrong_at_last, *bounds, self.incumbents.limit, width, self._most_states,
+                n_states, *self._tables[thread], self._stop,
             )  # fmt: skip
 
         def finish(chunk: IntArray, thread: int) -> Any:
             return lattice.finish(
                 chunk, states.set_of, bits.n_units, states.figures, states.waiting, bits.confident, bits.right,
-                bits.ticks, self.incumbents.limit, *self._tables[thread], self._stop,
+                bits.ticks, self._rejected, self.incumbents.limit, *self._tables[thread], self._stop,
             )  # fmt: skip
 
         if self._max_stages == 2:
