@@ -478,18 +478,19 @@ class EMSCOClassifier(_StagedClassifier):
         rng: np.random.Generator,
     ) -> tuple[Front, int]:
         line = ProgressLine() if self.verbose else None
+        limit = settings.max_generations if isinstance(settings, Evolution) else settings.max_designs
 
         def on_generation(state: State) -> None:
             if line is not None:
                 line(
-                    f"generation {state.generation}, {state.n_nondominated} on the front, {cache.n_trained:,} sets "
+                    f"generation {state.generation}/{limit}, {state.n_nondominated} on the front, {cache.n_trained:,} sets "
                     f"trained, fittest kept for {state.unchanged}"
                 )
 
         def on_batch(pool: Pool) -> None:
             if line is not None:
                 line(
-                    f"{pool.n_evaluated:,} designs, {int((pool.leads & (pool.level == 0)).sum())} on the front, "
+                    f"{pool.n_evaluated:,}/{limit:,} designs, {int((pool.leads & (pool.level == 0)).sum())} on the front, "
                     f"{cache.n_trained:,} sets trained, front kept for {pool.n_unchanged:,}"
                 )
 
