@@ -25,11 +25,11 @@ points = axes.scatter(
 )
 figure.colorbar(points, label="patients who get an answer (%)")
 axes.annotate(
-    f"fittest: {front.n_stages[0]} stages, {100 * front.coverage[0]:.0f} % answered",
+    f"fittest:\n{front.n_stages[0]} stages,\n{100 * front.coverage[0]:.0f} % answered",
     (front.mean_cost[0], 100 * front.accuracy[0]),
-    xytext=(430, 100 * front.accuracy[0]),
-    va="center",
-    arrowprops={"arrowstyle": "-", "color": "gray", "shrinkB": 6},
+    xytext=(front.mean_cost[0] - 25, 100 * front.accuracy.min()),
+    va="bottom",
+    arrowprops={"arrowstyle": "-", "color": "gray", "shrinkB": 6, "relpos": (0.2, 1)},
 )
 axes.axvline(750, color="black", linestyle=":", linewidth=1)
 axes.text(742, axes.get_ylim()[1], "everything costs 750 ", rotation=90, ha="right", va="top", fontsize=9)

@@ -483,15 +483,16 @@ class EMSCOClassifier(_StagedClassifier):
         def on_generation(state: State) -> None:
             if line is not None:
                 line(
-                    f"generation {state.generation}/{limit}, {state.n_nondominated} on the front, {cache.n_trained:,} sets "
-                    f"trained, fittest kept for {state.unchanged}"
+                    f"generation {state.generation}/{limit}, {state.n_nondominated} on the front, "
+                    f"{cache.n_trained:,} sets trained, fittest kept for {state.unchanged}"
                 )
 
         def on_batch(pool: Pool) -> None:
             if line is not None:
+                n_best = int((pool.leads & (pool.level == 0)).sum())
                 line(
-                    f"{pool.n_evaluated:,}/{limit:,} designs, {int((pool.leads & (pool.level == 0)).sum())} on the front, "
-                    f"{cache.n_trained:,} sets trained, front kept for {pool.n_unchanged:,}"
+                    f"{pool.n_evaluated:,}/{limit:,} designs, {n_best} on the front, {cache.n_trained:,} sets trained, "
+                    f"front kept for {pool.n_unchanged:,}"
                 )
 
         size: dict[str, Any] = {"n_features": prices.n_units, "max_stages": max_stages, "rng": rng}

@@ -20,7 +20,7 @@ def main() -> None:
     print(f"Heart failure: {len(X)} patients to learn from, {len(X_test)} held out; 12 features at 10 or 100.")
     print(f"Goal: predict death, label only when at least {_THRESHOLD:.0%} sure, buy little.")
     print("As in the paper the length of the follow-up, time, is a feature: a clinic would")
-    print("leave it out. (The first run on a machine compiles for some 15 seconds.)\n", flush=True)
+    print("leave it out. (The first run on a machine compiles for some 20 seconds.)\n", flush=True)
     start = perf_counter()
     clf = EMSCOClassifier(heart.prices, threshold=_THRESHOLD, refit=True, random_state=0, n_jobs=-1,
                           verbose=sys.stderr.isatty()).fit(X, y)  # fmt: skip
