@@ -29,7 +29,7 @@ from emsco.stages.cache import sets_at_once, to_bits
 _WIDTHS = (16, 128, 1024, 2**48)
 _NEVER = np.int64(2**62)
 INTERRUPTED, OUT_OF_TIME, OUT_OF_MEMORY = "interrupted", "out of time", "out of memory"
-MAX_STATE_BYTES = 2**30  # and as much again while they are moved
+MAX_STATE_BYTES = 2**31  # and as much again while they are moved
 
 Chain = tuple[int, ...]
 Vector = tuple[int, int, int]
