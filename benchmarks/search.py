@@ -58,7 +58,7 @@ def refit_and_walk(design, problem, make=LogisticRegression):
     conclusive = correct = paid = 0
     for stage in range(max(design) + 1):
         confidence, label = outcomes[reference.known_features(design, stage)]
-        price = sum(c for c, s in zip(problem.prices.ticks.tolist(), design, strict=True) if s == stage)
+        price = sum(c for c, s in zip(problem.prices.own_ticks.tolist(), design, strict=True) if s == stage)
         paid += int(waiting.sum()) * price
         leaving = waiting & (confidence >= THRESHOLD)
         conclusive += int(leaving.sum())

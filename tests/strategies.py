@@ -57,3 +57,9 @@ def problem(seed, *, n_features=4, n_train=40, n_validation=30, n_classes=2, cos
         unit_columns=np.eye(n_features, dtype=np.bool_),
         prices=prices,
     )
+
+
+def bill(prices, threshold):
+    """What `reference.walk` wants to know of prices and threshold: costs, threshold, shared costs."""
+    groups = [np.flatnonzero(members).tolist() for members in prices.groups.T]
+    return prices.own_ticks.tolist(), threshold, list(zip(groups, prices.shared_ticks.tolist(), strict=True))

@@ -8,7 +8,8 @@ from emsco.cascade import Cascade
 from emsco.partition import compress
 from emsco.stages.cache import StageCache
 from emsco.stages.logistic import LogisticTrainer
-from tests.strategies import problem, seeds
+from tests.search.test_exact import IN_GROUPS
+from tests.strategies import bill, problem, seeds
 
 
 def make_cascade(p, threshold, max_bytes=2**24):
@@ -23,15 +24,16 @@ def draw_population(seed, n_rows=8, n_features=4, max_stages=4):
 
 
 @settings(max_examples=40)
-@given(seeds(), st.sampled_from([2, 3]), st.sampled_from([0.0, 0.4, 0.6, 0.75, 0.9, 1.0]))
-def test_counts_equal_the_paper_in_plain_python_design_by_design(seed, n_classes, threshold):
-    p = problem(seed, n_classes=n_classes)
+@given(seeds(), st.sampled_from([2, 3]), st.sampled_from([0.0, 0.4, 0.6, 0.75, 0.9, 1.0]),
+       st.sampled_from([None, IN_GROUPS]))  # fmt: skip
+def test_counts_equal_the_paper_in_plain_python_design_by_design(seed, n_classes, threshold, costs):
+    p = problem(seed, n_classes=n_classes, costs=costs)
     population = draw_population(seed)
     outcome = reference.train_logistic(p.train.T, p.y_train, p.validation.T)
     tally = make_cascade(p, threshold)[0].tally(population)
     for design, vector in zip(population.tolist(), tally.vectors.tolist(), strict=True):
-        costs = p.prices.ticks.tolist()
-        assert tuple(vector) == reference.walk(design, outcome, p.y_validation.tolist(), costs, threshold)
+        truth = p.y_validation.tolist()
+        assert tuple(vector) == reference.walk(design, outcome, truth, *bill(p.prices, threshold))
 
 
 @settings(max_examples=20)

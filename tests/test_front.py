@@ -5,7 +5,7 @@ from numpy.testing import assert_array_equal
 import pytest
 
 from emsco.cascade import Tally
-from emsco.exceptions import MissingDependencyError
+from emsco.exceptions import InvalidParameterError, MissingDependencyError, NoSuchPointError
 from emsco.front import FrontPoint, describe, make_front
 
 
@@ -92,3 +92,35 @@ def test_printed_it_is_a_table_that_fits_the_line():
 
 def test_repr_gives_the_ranges():
     assert repr(front()) == "<Front of 3 designs: coverage 0 to 0.9, accuracy 0.6667 to 1, mean cost 0.5 to 4.5>"
+
+
+def test_choosing_takes_the_best_within_the_limits():
+    f = front()  # coverage .6, .9, 0; accuracy 1, .67, undefined; cost 4.5, 4, .5
+    assert f.choose() == 0
+    assert f.choose(best="accuracy") == 0
+    assert f.choose(best="coverage") == 1
+    assert f.choose(best="cost") == 2
+    assert f.choose(best="cost", min_accuracy=0.5) == 1
+    assert f.choose(best="cost", min_coverage=0) == 2
+    assert f.choose(max_cost=4, best="accuracy") == 1
+    assert f.choose(max_cost=4, best="accuracy", min_coverage=0.9) == 1
+
+
+def test_a_request_that_nothing_satisfies_is_answered_with_the_nearest_miss():
+    with pytest.raises(NoSuchPointError, match=r"max_cost = 0.1; the nearest gives way to max_cost = 0.5") as caught:
+        front().choose(max_cost=0.1)
+    assert isinstance(caught.value, LookupError)
+    with pytest.raises(NoSuchPointError, match=r"nearest gives way to max_cost = 4.5 or min_accuracy = 0.6667"):
+        front().choose(max_cost=4, min_accuracy=0.9)
+    with pytest.raises(NoSuchPointError, match="relax two of them"):
+        front().choose(max_cost=0.1, min_coverage=0.95, min_accuracy=0.99)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"max_cost": -1}, {"max_cost": "low"}, {"min_coverage": 90}, {"min_accuracy": np.nan}, {"best": "price"},
+     {"min_coverage": True}],
+)  # fmt: skip
+def test_limits_out_of_range_are_errors(wrong):
+    with pytest.raises(InvalidParameterError, match=f"{next(iter(wrong))} must be"):
+        front().choose(**wrong)

@@ -1,3 +1,5 @@
+import dataclasses
+
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
@@ -18,7 +20,7 @@ def test_none_costs_one_each():
 def test_an_array_is_in_column_order_and_a_mapping_by_name():
     by_order = resolve([1, 2, 3, 4], NAMES)
     by_name = resolve({"sex": 4, "creatinine": 3, "sodium": 2, "age": 1}, NAMES)
-    assert_array_equal(by_order.ticks, by_name.ticks)
+    assert_array_equal(by_order.own_ticks, by_name.own_ticks)
     assert by_order.unit_names == by_name.unit_names == tuple(NAMES)
 
 
@@ -27,28 +29,28 @@ def test_a_panel_is_one_unit_in_the_place_of_its_first_column():
     resolved = resolve(prices, NAMES)
     assert resolved.unit_names == ("age", "panel", "sex")
     assert resolved.unit_columns == ((0,), (1, 2), (3,))
-    assert_array_equal(resolved.ticks, [1, 40, 0])
+    assert_array_equal(resolved.own_ticks, [1, 40, 0])
 
 
 def test_decimal_prices_are_exact():
     resolved = resolve([0.1, 0.2, 7.27, 102.9], NAMES)
     assert resolved.scale == 100
-    assert_array_equal(resolved.ticks, [10, 20, 727, 10290])
+    assert_array_equal(resolved.own_ticks, [10, 20, 727, 10290])
 
 
 @given(st.lists(st.just(0.0) | st.floats(1e-9, 1e9), min_size=4, max_size=4))
 def test_any_price_is_within_the_stated_tolerance_and_only_a_free_one_is_free(values):
     resolved = resolve(values, NAMES)
-    assert np.abs(resolved.ticks / resolved.scale - values).max() <= sum(values) / 2**40 * (1 + 1e-9)
-    assert_array_equal(resolved.ticks > 0, np.array(values) > 0)
+    assert np.abs(resolved.own_ticks / resolved.scale - values).max() <= sum(values) / 2**40 * (1 + 1e-9)
+    assert_array_equal(resolved.own_ticks > 0, np.array(values) > 0)
     assert_array_equal(resolved.prices, values)
-    assert resolved.ticks.sum() <= 2**40 + 4
+    assert resolved.own_ticks.sum() <= 2**40 + 4
 
 
 @pytest.mark.parametrize("values", [[1, 1, 1, 1e10], [19.99, 1, 1, 89_000_000.5], [0.123456, 1, 1, 900_000]])
 def test_large_prices_with_decimals_are_exact(values):
     resolved = resolve(values, NAMES)
-    assert_array_equal(resolved.ticks / resolved.scale, values)
+    assert_array_equal(resolved.own_ticks / resolved.scale, values)
 
 
 def test_a_series_is_matched_by_its_index_unless_that_only_counts():
@@ -102,3 +104,39 @@ def test_stage_prices_add_up_to_the_prices_of_what_is_new(values, stages):
 def test_bad_prices_are_explained(costs, message):
     with pytest.raises(InvalidPricesError, match=message):
         resolve(costs, NAMES)
+
+
+BLOOD = Prices(
+    price={"age": 1, "chol": 7.27, "fbs": 5.2},
+    groups={"blood": ["chol", "fbs"]},
+    discount={"chol": 5.17, "fbs": 3.1},
+)
+
+
+def test_the_first_of_a_group_pays_the_shared_cost_whichever_it_is():
+    prices = resolve(BLOOD, ["age", "chol", "fbs"])
+    age, chol, fbs = np.eye(3, dtype=bool)
+    assert prices.price_of(chol) == 7.27
+    assert prices.price_of(fbs, chol | age) == 3.1
+    assert prices.price_of(fbs, age) == 5.2
+    assert prices.price_of(chol | fbs) == prices.price_of(fbs | chol, age) == 10.37
+    assert prices.total == 11.37
+    assert_array_equal(prices.stage_ticks(np.array([fbs, fbs | age, fbs | age | chol])), [520, 100, 517])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"groups": {"blood": ["chol", "sodium"]}}, "holds 'sodium', which is no unit"),
+        ({"groups": {"blood": "chol"}}, "must list its units"),
+        ({"groups": {"a": ["chol"], "b": ["chol", "fbs"]}}, "'chol' is in two groups"),
+        ({"discount": {"chol": 5.17}}, r"no discount for \['fbs'\]"),
+        ({"discount": {"chol": 5.17, "fbs": 3.1, "age": 0}}, r"discount for \['age'\], which are in no group"),
+        ({"discount": {"chol": 5.17, "fbs": 3}}, "same for all of the group.*chol 2.1, fbs 2.2"),
+        ({"discount": {"chol": 9.27, "fbs": 7.2}}, "not negative"),
+        ({"discount": {"chol": "much", "fbs": 3.1}}, "price of 'chol' is 'much'"),
+    ],
+)
+def test_groups_that_make_no_sense_are_explained(change, says):
+    with pytest.raises(InvalidPricesError, match=says):
+        resolve(dataclasses.replace(BLOOD, **change), ["age", "chol", "fbs"])

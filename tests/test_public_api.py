@@ -8,8 +8,8 @@ import emsco
 
 def test_all_is_what_is_there():
     assert set(emsco.__all__) == {
-        "BestFirst", "Decisions", "EMSCOClassifier", "EmscoError", "EmscoWarning", "Evolution", "Exact", "Front",
-        "MultiStageClassifier", "Prices", "Stage",
+        "BestFirst", "Decisions", "EMSCOClassifier", "EmscoError", "EmscoWarning", "Evaluation", "Evolution", "Exact",
+        "Front", "MultiStageClassifier", "Prices", "Stage",
     }  # fmt: skip
     for name in emsco.__all__:
         assert getattr(emsco, name).__name__ == name

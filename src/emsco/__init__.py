@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from emsco.classifier import EMSCOClassifier, MultiStageClassifier
     from emsco.decisions import Decisions, Stage
+    from emsco.evaluation import Evaluation
     from emsco.exceptions import EmscoError, EmscoWarning
     from emsco.front import Front
     from emsco.prices import Prices
@@ -21,6 +22,7 @@ __all__ = [
     "EMSCOClassifier",
     "EmscoError",
     "EmscoWarning",
+    "Evaluation",
     "Evolution",
     "Exact",
     "Front",
@@ -35,6 +37,7 @@ _HOME = {
     "EMSCOClassifier": "classifier",
     "EmscoError": "exceptions",
     "EmscoWarning": "exceptions",
+    "Evaluation": "evaluation",
     "Evolution": "search.evolution",
     "Exact": "search.exact",
     "Front": "front",

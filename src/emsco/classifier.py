@@ -1,7 +1,7 @@
 """MultiStageClassifier (a given design) and EMSCOClassifier (a searched one), as scikit-learn estimators."""
 
 from collections.abc import Callable
-from math import ceil, fsum
+from math import ceil
 from time import perf_counter
 from typing import Any, Self
 import warnings
@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from emsco.cascade import Cascade
 from emsco.decisions import Decisions, Stage, TrainedCascade
 from emsco.encoding import Encoder
+from emsco.evaluation import Evaluation, Result, check_truth, judge
 from emsco.exceptions import InvalidInputError, InvalidParameterError, SearchInterruptedWarning, SuspiciousColumnWarning
 from emsco.front import Front, make_front
 from emsco.partition import BoolArray, IntArray, acquired_sets, check_design, count_solutions
@@ -26,6 +27,7 @@ from emsco.problem import (
     check_target,
     check_validation_size,
     known_codes,
+    plain_labels,
     split_rows,
     unit_membership,
 )
@@ -60,6 +62,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _named: bool
     _cascade: TrainedCascade
     _paid: NDArray[np.float64]
+    _models: dict[bytes, StageModel]  # of each set of units that a design needs; the set of all is always there
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -83,7 +86,9 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Decisions
         """
         check_is_fitted(self)
-        table = Table(X)
+        return self._decide(Table(X), self._cascade, self._paid, check_threshold(self.threshold))
+
+    def _decide(self, table: Table, cascade: TrainedCascade, paid: NDArray[np.float64], threshold: float) -> Decisions:
         column_of: list[int | None]
         if table.named and self._named:
             position = {name: i for i, name in enumerate(table.names)}
@@ -95,12 +100,11 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"X has {len(table.names)} columns, but {type(self).__name__} was fitted on {self.n_features_in_}; "
                 "without column names on both, give all of them, in the same order."
             )
-        threshold = check_threshold(self.threshold)
         n_jobs = 1 if self.n_jobs is None else _n_jobs(self.n_jobs)
-        confidence, code, stage = self._cascade.outcomes(table, column_of, threshold, n_jobs=n_jobs)
+        confidence, code, stage = cascade.outcomes(table, column_of, threshold, n_jobs=n_jobs)
         conclusive = is_confident(confidence, threshold)
         label = np.ma.MaskedArray(self.classes_.take(code), mask=~conclusive)
-        return Decisions(label, conclusive, confidence, stage, self._paid.take(stage), table.index)
+        return Decisions(label, conclusive, confidence, stage, paid.take(stage), table.index)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the class probabilities of the stage where each row leaves, whether confident or not.
@@ -139,6 +143,37 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
+    def evaluate(self, X: Any, y: ArrayLike) -> Evaluation:
+        """Judge on rows that neither training nor search saw: every point of the front, and buying everything.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+
+        Returns
+        -------
+        Evaluation
+            Counts, with figures and their confidence intervals.
+        """
+        check_is_fitted(self)
+        table = Table(X)
+        truth = check_truth(plain_labels(y), self.classes_, table.n_rows)
+        threshold = check_threshold(self.threshold)
+
+        def result(design: IntArray, threshold: float) -> Result:
+            _, paid, cascade = self._build(design)
+            decisions = self._decide(table, cascade, paid, threshold)
+            return judge(decisions, truth, self.classes_, paid.tolist())
+
+        at_once = np.zeros(self._prices.n_units, dtype=np.int64)
+        return Evaluation(
+            points=tuple(result(design, threshold) for design in self._designs()),
+            everything=result(at_once, threshold),
+            always=result(at_once, 0.0),
+            classes=tuple(self.classes_.tolist()),
+        )
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_cascade")
 
@@ -157,8 +192,17 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except (TypeError, ValueError) as error:
             raise InvalidInputError(str(error)) from error
 
-    def _deploy(self, design: IntArray, models: dict[bytes, StageModel]) -> None:
-        """Set up a design whose stage models are trained."""
+    def _deploy(self, design: IntArray) -> None:
+        """Use a design whose stage models are trained."""
+        self.design_ = design
+        self.stages_, self._paid, self._cascade = self._build(design)
+
+    def _designs(self) -> IntArray:
+        """All designs that can be deployed, a row each."""
+        return self.design_[None]
+
+    def _build(self, design: IntArray) -> tuple[list[Stage], NDArray[np.float64], TrainedCascade]:
+        """Return the stages of a design, what has been paid by the end of each, and the walk through them."""
         prices = self._prices
         stages = []
         for j, units in enumerate(acquired_sets(design[None])[0][0]):
@@ -167,16 +211,14 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             stages.append(
                 Stage(
                     features=tuple(prices.unit_names[unit] for unit in new),
-                    price=fsum(prices.prices[new]),
-                    model=models[_key(units)],
+                    price=prices.price_of(design == j, design < j),
+                    model=self._models[_key(units)],
                     new_columns=tuple(c for unit in new for c in prices.unit_columns[unit]),
                     encoded_columns=self._encoder.positions(owned),
                 )
             )
-        self.design_ = design
-        self.stages_ = stages
-        self._paid = np.array([fsum(prices.prices[design <= j]) for j in range(len(stages))])
-        self._cascade = TrainedCascade(self._encoder, stages, n_classes=self.classes_.size)
+        paid = np.array([prices.price_of(design <= j) for j in range(len(stages))])
+        return stages, paid, TrainedCascade(self._encoder, stages, n_classes=self.classes_.size)
 
 
 class MultiStageClassifier(_StagedClassifier):
@@ -264,9 +306,9 @@ class MultiStageClassifier(_StagedClassifier):
             seed,
             n_jobs,
         )
-        models = _train_models(trainer, design[None])
+        self._models = _train_models(trainer, design[None])
         self.classes_, self._prices, self._encoder, self._named = classes, prices, encoder, table.named
-        self._deploy(design, models)
+        self._deploy(design)
         return self
 
 
@@ -317,6 +359,10 @@ class EMSCOClassifier(_StagedClassifier):
         What each of its stages buys, its price and its trained model.
     search_ : Exact, BestFirst or Evolution
         How it was searched.
+    search_seconds_ : float
+    history_ : ndarray of shape (n_steps, 3)
+        How the search went: designs scored, distinct vectors on the front and feature sets trained after each
+        generation of an evolution or batch of a best-first search; empty after an exact one.
     n_generations_ : int
         Generations of an evolution, batches of a best-first search; 0 after an exact one.
     n_feature_sets_ : int
@@ -426,12 +472,14 @@ class EMSCOClassifier(_StagedClassifier):
         )
         cascade = Cascade(cache, prices)
         front: Front | None = None
-        n_generations = 0
+        history: list[tuple[int, int, int]] = []
+        started = perf_counter()
         if isinstance(settings, Exact):
             front = self._search_exactly(settings, trainer, problem, cascade, max_stages, n_jobs)
         if front is None:
             settings = BestFirst() if isinstance(settings, Exact) else settings
-            front, n_generations = self._search(settings, cache, cascade, prices, max_stages, search_rng)
+            front = self._search(settings, cache, cascade, prices, max_stages, search_rng, history)
+        seconds = perf_counter() - started
         n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
         if self.refit:
             if validation_table is not table:
@@ -449,7 +497,9 @@ class EMSCOClassifier(_StagedClassifier):
         self.classes_, self._prices, self._encoder, self._named = classes, prices, encoder, table.named
         self.front_ = front
         self.search_ = settings
-        self.n_generations_ = n_generations
+        self.search_seconds_ = seconds
+        self.history_ = np.array(history, dtype=np.int64).reshape(-1, 3)
+        self.n_generations_ = max(len(history) - isinstance(settings, Evolution), 0)
         self.n_feature_sets_ = n_feature_sets
         self._models = models
         return self.use(0 if self.choose == "fitness" else self.choose(front))  # type: ignore[operator]
@@ -476,11 +526,14 @@ class EMSCOClassifier(_StagedClassifier):
         prices: PriceList,
         max_stages: int,
         rng: np.random.Generator,
-    ) -> tuple[Front, int]:
+        history: list[tuple[int, int, int]],
+    ) -> Front:
         line = ProgressLine() if self.verbose else None
         limit = settings.max_generations if isinstance(settings, Evolution) else settings.max_designs
 
         def on_generation(state: State) -> None:
+            n_evaluated = (history[-1][0] if history else 0) + len(state.population) - state.n_elite
+            history.append((n_evaluated, state.n_nondominated, cache.n_trained))
             if line is not None:
                 line(
                     f"generation {state.generation}/{limit}, {state.n_nondominated} on the front, "
@@ -488,8 +541,9 @@ class EMSCOClassifier(_StagedClassifier):
                 )
 
         def on_batch(pool: Pool) -> None:
+            n_best = int((pool.leads & (pool.level == 0)).sum())
+            history.append((pool.n_evaluated, n_best, cache.n_trained))
             if line is not None:
-                n_best = int((pool.leads & (pool.level == 0)).sum())
                 line(
                     f"{pool.n_evaluated:,}/{limit:,} designs, {n_best} on the front, {cache.n_trained:,} sets trained, "
                     f"front kept for {pool.n_unchanged:,}"
@@ -509,8 +563,7 @@ class EMSCOClassifier(_StagedClassifier):
                 stacklevel=3,
             )
         n_ties = np.array([len(tied) for tied in found.ties])
-        front = make_front(found.designs, found.tally, n_ties, found.ties, prices.unit_names)
-        return front, found.n_generations
+        return make_front(found.designs, found.tally, n_ties, found.ties, prices.unit_names)
 
     def _search_exactly(
         self,
@@ -570,8 +623,11 @@ class EMSCOClassifier(_StagedClassifier):
                 f"{point!r} is no point of the front; it has the points 0 to {len(self.front_) - 1}."
             )
         self.point_ = int(point)
-        self._deploy(self.front_.designs[point], self._models)
+        self._deploy(self.front_.designs[point])
         return self
+
+    def _designs(self) -> IntArray:
+        return self.front_.designs
 
     def _check_parameters(self) -> None:
         if self.choose != "fitness" and not callable(self.choose):

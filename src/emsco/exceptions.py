@@ -9,6 +9,7 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
     ├── InvalidPricesError (ValueError)      prices that do not fit the table: missing, negative, too many
     ├── InvalidDesignError (ValueError)      a row that is no ordered partition of the features
     ├── InvalidParameterError (ValueError)   a setting outside its range
+    ├── NoSuchPointError (LookupError)       no point of the front is within the limits asked for
     ├── SpaceTooLargeError (ValueError)      an exact search that would take too long, or too much memory
     ├── InvalidEstimatorError (TypeError)    a stage classifier that cannot give probabilities
     ├── MissingDependencyError (ImportError) an optional package that is not installed
@@ -47,6 +48,10 @@ class InvalidDesignError(EmscoError, ValueError):
 
 class InvalidParameterError(EmscoError, ValueError):
     """A setting is outside its range."""
+
+
+class NoSuchPointError(EmscoError, LookupError):
+    """No point of the front is within the limits."""
 
 
 class SpaceTooLargeError(EmscoError, ValueError):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.cascade import Tally
-from emsco.exceptions import MissingDependencyError
+from emsco.exceptions import InvalidParameterError, MissingDependencyError, NoSuchPointError
 from emsco.objectives import FloatArray, measure
 from emsco.operators.elitism import best_first
 from emsco.partition import IntArray, stage_counts
@@ -50,6 +50,8 @@ class Front:
         What the columns of ``designs`` buy.
     n_samples : int
         Validation samples behind the figures.
+    reached : ndarray of shape (n_points, n_stages)
+        How many of them reach each stage.
     certificate : Certificate or None
         What an exact search looked at, and whether the frontier is proven to be the true one.
     """
@@ -63,6 +65,7 @@ class Front:
     ties: tuple[Iterable[IntArray], ...]
     feature_names: tuple[str, ...]
     n_samples: int
+    reached: IntArray
     certificate: Any = None
 
     @property
@@ -102,8 +105,83 @@ class Front:
             tuple(self.ties[i] for i in points),
             self.feature_names,
             self.n_samples,
+            _frozen(self.reached[points]),
             self.certificate,
         )
+
+    def choose(
+        self,
+        *,
+        max_cost: float | None = None,
+        min_coverage: float | None = None,
+        min_accuracy: float | None = None,
+        best: str = "fitness",
+    ) -> int:
+        """Return the point that is best of those within the limits, ready for ``EMSCOClassifier.use``.
+
+        Parameters
+        ----------
+        max_cost : float or None
+            Most mean cost.
+        min_coverage, min_accuracy : float or None
+            Least coverage and accuracy, between 0 and 1.
+        best : "accuracy", "coverage", "cost" or "fitness"
+            What decides between several; on a tie the other figures do, in this order: accuracy, coverage, cost.
+
+        Raises
+        ------
+        NoSuchPointError
+            No point is within the limits; the message says how near the front comes to each.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from emsco import EMSCOClassifier
+        >>> clf = EMSCOClassifier(costs=[1, 1, 5, 5], random_state=0).fit(*load_iris(return_X_y=True))
+        >>> point = clf.front_[clf.front_.choose(max_cost=6, best="accuracy")]
+        >>> point.mean_cost <= 6
+        True
+        """
+        limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy}
+        for name, value in limits.items():
+            number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+            most = np.inf if name == "max_cost" else 1
+            if value is not None and not (number and 0 <= value <= most):
+                wanted = "a number of at least 0" if name == "max_cost" else "a share between 0 and 1, such as 0.9"
+                raise InvalidParameterError(f"{name} must be {wanted}; got {value!r}.")
+        keys = {
+            "accuracy": -np.nan_to_num(self.accuracy, nan=-1.0),
+            "coverage": -self.coverage,
+            "cost": self.mean_cost,
+            "fitness": -self.fitness,
+        }
+        if best not in keys:
+            raise InvalidParameterError(f"best must be one of {', '.join(keys)}; got {best!r}.")
+        within = {
+            "max_cost": self.mean_cost <= (np.inf if max_cost is None else max_cost),
+            "min_coverage": self.coverage >= (min_coverage or 0.0),
+            "min_accuracy": np.nan_to_num(self.accuracy, nan=-1.0) >= (-1.0 if min_accuracy is None else min_accuracy),
+        }
+        allowed = np.flatnonzero(np.logical_and.reduce(list(within.values())))
+        if not allowed.size:
+            raise NoSuchPointError(self._nearest_miss({k: v for k, v in limits.items() if v is not None}, within))
+        ties = [keys[name][allowed] for name in ("cost", "coverage", "accuracy", best)]
+        return int(allowed[np.lexsort(ties)[0]])
+
+    def _nearest_miss(self, limits: dict[str, Any], within: dict[str, NDArray[np.bool_]]) -> str:
+        """Say how far each limit would have to give way for the others to hold."""
+        figure = {"max_cost": self.mean_cost, "min_coverage": self.coverage, "min_accuracy": self.accuracy}
+        offers = []
+        for name in limits:
+            others = np.logical_and.reduce([held for other, held in within.items() if other != name])
+            possible = figure[name][others & ~np.isnan(figure[name])]
+            if possible.size:
+                nearest = possible.min() if name == "max_cost" else possible.max()
+                offers.append(f"{name} = {nearest:.4g}")
+        asked = ", ".join(f"{name} = {value:g}" for name, value in limits.items())
+        if not offers:
+            return f"no point of the front has {asked}, nor would it if one of these gave way; relax two of them."
+        return f"no point of the front has {asked}; the nearest gives way to {' or '.join(offers)}."
 
     def __iter__(self) -> Iterator[FrontPoint]:
         return (self[i] for i in range(len(self)))
@@ -200,7 +278,7 @@ def make_front(
     norms = norm(objectives)
     accuracy = np.where(tally.n_conclusive > 0, objectives.accuracy, np.nan)
     figures = (objectives.coverage, accuracy, objectives.mean_cost, norms)
-    front = Front(designs, *figures, n_ties, tuple(ties), feature_names, tally.n_samples, certificate)
+    front = Front(designs, *figures, n_ties, tuple(ties), feature_names, tally.n_samples, tally.reached, certificate)
     return front._select(best_first(designs, np.zeros(len(designs), dtype=np.int64), norms))
 
 

@@ -17,7 +17,7 @@ from emsco.exceptions import InvalidPricesError
 
 _MAX_TOTAL_TICKS = 2**40  # the largest sum of all prices; times the largest number of samples it fits an int64
 MAX_SAMPLES = 2**22
-_MAX_DECIMALS = 6
+_DECIMAL_SCALES = tuple(10.0**decimals for decimals in range(7))
 
 
 @dataclass(frozen=True)
@@ -31,16 +31,30 @@ class Prices:
         unit names are units of their own, under their own name.
     price : mapping of str to float
         The price of every unit, at least 0. A free unit (price 0) is one you know from the start.
+    groups : mapping of str to sequence of str
+        Units that share a cost, such as drawing blood: whoever buys one of a group pays its price, and for every other
+        one of the group, then or later, its discount. Price minus discount, the shared cost, is the same in a group.
+    discount : mapping of str to float
+        What each unit of a group costs once the shared cost is paid.
 
     Examples
     --------
     >>> prices = Prices(units={"blood panel": ["sodium", "creatinine"]}, price={"age": 0, "blood panel": 40})
     >>> resolve(prices, ["age", "sodium", "creatinine"]).unit_names
     ('age', 'blood panel')
+
+    Two blood tests at 7 and 5, of which 2 are for drawing the blood:
+
+    >>> prices = Prices(price={"lipids": 7, "glucose": 5}, groups={"blood": ["lipids", "glucose"]},
+    ...                 discount={"lipids": 5, "glucose": 3})
+    >>> resolve(prices, ["lipids", "glucose"]).total
+    10.0
     """
 
     units: Mapping[str, Sequence[str]] = field(default_factory=dict)
     price: Mapping[str, float] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    discount: Mapping[str, float] = field(default_factory=dict)
 
 
 Costs: TypeAlias = ArrayLike | Mapping[Any, float] | Prices | None
@@ -50,14 +64,23 @@ Costs: TypeAlias = ArrayLike | Mapping[Any, float] | Prices | None
 class PriceList:
     """Prices matched with the columns of one table.
 
+    What a set of units costs is the sum of their own prices and of the shared costs of the groups it touches; buying
+    more costs the difference of two sets.
+
     Attributes
     ----------
     unit_names : tuple of str
     unit_columns : tuple of tuple of int
         Positions of the columns each unit yields.
     prices : ndarray of shape (n_units,)
-        Prices as the user gave them.
-    ticks : ndarray of shape (n_units,)
+        What each unit costs alone, as the user gave it.
+    own_prices : ndarray of shape (n_units,)
+        The same without the shared cost of its group.
+    group_names : tuple of str
+    groups : ndarray of shape (n_units, n_groups)
+        Which units are in which group.
+    shared_prices : ndarray of shape (n_groups,)
+    own_ticks, shared_ticks : ndarray of shape (n_units,) and (n_groups,)
         Whole prices, by which the search compares. They are exact for prices of up to six decimals whose sum is below
         2**40 in units of the last decimal; others are rounded to one part in 2**40 of the sum, and never to 0.
     scale : float
@@ -67,8 +90,17 @@ class PriceList:
     unit_names: tuple[str, ...]
     unit_columns: tuple[tuple[int, ...], ...]
     prices: NDArray[np.float64]
-    ticks: NDArray[np.int64]
+    own_prices: NDArray[np.float64]
+    group_names: tuple[str, ...]
+    groups: NDArray[np.bool_]
+    shared_prices: NDArray[np.float64]
+    own_ticks: NDArray[np.int64]
+    shared_ticks: NDArray[np.int64]
     scale: float
+
+    def __post_init__(self) -> None:
+        for name in ("prices", "own_prices", "groups", "shared_prices", "own_ticks", "shared_ticks"):
+            getattr(self, name).setflags(write=False)
 
     @property
     def n_units(self) -> int:
@@ -78,12 +110,22 @@ class PriceList:
     @property
     def total(self) -> float:
         """Price of buying everything."""
-        return fsum(self.prices)
+        return self.price_of(np.ones(self.n_units, dtype=np.bool_))
 
     @property
     def least(self) -> float:
         """The smallest price that is not 0; 1 if all are."""
-        return float(min(self.prices[self.prices > 0], default=1.0))
+        prices = np.concatenate([self.prices, self.own_prices])
+        return float(min(prices[prices > 0], default=1.0))
+
+    def price_of(self, new: NDArray[np.bool_], owned: NDArray[np.bool_] | None = None) -> float:
+        """Return what units cost, given those that are owned already."""
+        opened = self.groups[new].any(axis=0)
+        if owned is not None:
+            opened &= ~self.groups[owned].any(axis=0)
+        if self.scale in _DECIMAL_SCALES:  # the sum of the ticks is exact
+            return int(self.own_ticks[new].sum() + self.shared_ticks[opened].sum()) / self.scale
+        return fsum([*self.own_prices[new], *self.shared_prices[opened]])
 
     def stage_ticks(self, acquired: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return what each stage adds to the bill of an input that reaches it.
@@ -94,7 +136,9 @@ class PriceList:
             Units owned by the end of each stage.
         """
         # Sums of ticks stay below 2**53, so the float product is exact, and BLAS does it.
-        owned = (acquired.astype(np.float64) @ self.ticks.astype(np.float64)).astype(np.int64)
+        owned = (acquired.astype(np.float64) @ self.own_ticks.astype(np.float64)).astype(np.int64)
+        for members, ticks in zip(self.groups.T, self.shared_ticks, strict=True):
+            owned += ticks * acquired[..., members].any(axis=-1)
         return np.diff(owned, axis=-1, prepend=0)
 
 
@@ -139,7 +183,7 @@ def resolve(costs: Costs, column_names: Sequence[str]) -> PriceList:
 
 
 def _from_units(prices: Prices, names: list[str]) -> PriceList:
-    for part in ("units", "price"):
+    for part in ("units", "price", "groups", "discount"):
         if not isinstance(getattr(prices, part), Mapping) and not hasattr(getattr(prices, part), "items"):
             raise InvalidPricesError(
                 f"Prices: {part} must be a mapping by unit name; got {getattr(prices, part)!r}. As in "
@@ -180,31 +224,87 @@ def _from_units(prices: Prices, names: list[str]) -> PriceList:
         surplus = f"There is a price for {unknown}, but the table has no such column or unit." if unknown else ""
         raise InvalidPricesError((lacking + surplus).strip())
     return _price_list(
-        list(unit_columns), [tuple(columns) for columns in unit_columns.values()], [given[u] for u in unit_columns]
+        list(unit_columns),
+        [tuple(columns) for columns in unit_columns.values()],
+        [given[u] for u in unit_columns],
+        {str(group): members for group, members in prices.groups.items()},
+        {str(unit): value for unit, value in prices.discount.items()},
     )
 
 
-def _price_list(names: list[str], columns: list[tuple[int, ...]], values: Sequence[Any]) -> PriceList:
-    for name, value in zip(names, values, strict=True):
-        try:
-            good = np.isfinite(float(value)) and float(value) >= 0
-        except (TypeError, ValueError):
-            good = False
-        if not good:
-            raise InvalidPricesError(f"the price of {name!r} is {value!r}; a price is a number of at least 0.")
-    prices = np.array([float(value) for value in values])
-    ticks, scale = _to_ticks(prices)
-    prices.setflags(write=False)
-    ticks.setflags(write=False)
-    return PriceList(tuple(names), tuple(columns), prices, ticks, scale)
+def _price_list(
+    names: list[str],
+    columns: list[tuple[int, ...]],
+    values: Sequence[Any],
+    group_members: Mapping[str, Sequence[str]] | None = None,
+    discount: Mapping[str, Any] | None = None,
+) -> PriceList:
+    discount = discount or {}
+    groups = _groups(names, group_members or {}, discount)
+    full = np.array([_price(value, name) for name, value in zip(names, values, strict=True)])
+    own = np.array([_price(discount.get(name, value), name) for name, value in zip(names, values, strict=True)])
+    ticks, scale = _to_ticks(np.concatenate([full, own]) if discount else full)
+    own_ticks = ticks[-len(names) :]
+    shared_prices = np.zeros(groups.shape[1])
+    shared_ticks = np.zeros(groups.shape[1], dtype=np.int64)
+    for g, (group, members) in enumerate(zip(group_members or {}, groups.T, strict=True)):
+        shared = (full - own)[members]
+        if shared.min() < 0 or not np.allclose(shared, shared[0], rtol=1e-9, atol=1e-9 * full.max()):
+            each = ", ".join(f"{n} {s:g}" for n, s in zip(np.array(names)[members], shared, strict=True))
+            raise InvalidPricesError(
+                f"price minus discount is the cost that the group {group!r} shares: it must be the same for all of the "
+                f"group, and not negative; got {each}."
+            )
+        shared_ticks[g] = (ticks[: len(names)] - own_ticks)[members].max()
+        shared_prices[g] = shared_ticks[g] / scale
+    return PriceList(
+        tuple(names), tuple(columns), full, own, tuple(group_members or ()), groups, shared_prices, own_ticks,
+        shared_ticks, scale,
+    )  # fmt: skip
+
+
+def _price(value: Any, name: str) -> float:
+    try:
+        price = float(value)
+    except (TypeError, ValueError):
+        price = np.nan
+    if not (np.isfinite(price) and price >= 0):
+        raise InvalidPricesError(f"the price of {name!r} is {value!r}; a price is a number of at least 0.")
+    return price
+
+
+def _groups(
+    names: list[str], group_members: Mapping[str, Sequence[str]], discount: Mapping[str, Any]
+) -> NDArray[np.bool_]:
+    """Return which units are in which group, (n_units, n_groups)."""
+    position = {name: i for i, name in enumerate(names)}
+    groups = np.zeros((len(names), len(group_members)), dtype=np.bool_)
+    for g, (group, members) in enumerate(group_members.items()):
+        if isinstance(members, str) or not hasattr(members, "__len__") or len(members) == 0:
+            raise InvalidPricesError(f"group {group!r} must list its units; got {members!r}.")
+        for unit in map(str, members):
+            if unit not in position:
+                raise InvalidPricesError(f"group {group!r} holds {unit!r}, which is no unit; units: {names}.")
+            if groups[position[unit]].any():
+                raise InvalidPricesError(f"{unit!r} is in two groups, or twice in one; it can be in one.")
+            groups[position[unit], g] = True
+    grouped = {name for name, row in zip(names, groups, strict=True) if row.any()}
+    if grouped != set(discount):
+        lacking = sorted(grouped - set(discount))
+        surplus = sorted(set(discount) - grouped)
+        raise InvalidPricesError(
+            f"no discount for {lacking}, which share a cost; give what each costs once that is paid."
+            if lacking
+            else f"there is a discount for {surplus}, which are in no group; name their group, or leave it out."
+        )
+    return groups
 
 
 def _to_ticks(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
     """Return whole numbers and their scale: decimal where that is exact, binary fractions of the total otherwise."""
     with np.errstate(over="ignore"):
         total = float(values.sum())
-    for decimals in range(_MAX_DECIMALS + 1):
-        scale = 10.0**decimals
+    for scale in _DECIMAL_SCALES:
         if total * scale > _MAX_TOTAL_TICKS:
             break
         ticks = np.rint(values * scale)

@@ -68,7 +68,7 @@ def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     if y is None:
         raise InvalidTargetError("This classifier requires y to be passed, but the target y is None.")
     try:
-        labels = column_or_1d(_plain(y), warn=True)
+        labels = column_or_1d(plain_labels(y), warn=True)
     except ValueError as error:
         raise InvalidTargetError(f"y must be one label per row: {error}") from error
     if labels.size != n_rows:
@@ -180,7 +180,7 @@ def check_columns(table: Table, fitted: Table) -> None:
         )
 
 
-def _plain(y: Any) -> NDArray[Any]:
+def plain_labels(y: Any) -> NDArray[Any]:
     """Return labels of any array-like, pandas or polars type as a NumPy array."""
     module = type(y).__module__.partition(".")[0]
     if module == "pandas":

@@ -82,12 +82,19 @@ def walk(
     truth: Sequence[int],
     costs: Sequence[int],
     threshold: float,
+    shared: Sequence[tuple[Sequence[int], int]] = (),
 ) -> Vector:
-    """Send every sample through the stages of a design and count."""
+    """Send every sample through the stages of a design and count.
+
+    ``shared`` lists groups of features and what the first of a group costs on top of its own price.
+    """
     conclusive = correct = paid = 0
     for sample, label in enumerate(truth):
         for stage in range(stage_count(design)):
             paid += sum(cost for cost, s in zip(costs, design, strict=True) if s == stage)
+            for members, cost in shared:
+                if min(design[feature] for feature in members) == stage:
+                    paid += cost
             confidences, labels = outcome(known_features(design, stage))
             if confidences[sample] >= threshold:
                 conclusive += 1

@@ -48,7 +48,7 @@ def test_every_generation_equals_the_paper_in_plain_python(
     def evaluate(design):
         key = tuple(design)
         if key not in remembered:
-            costs = p.prices.ticks.tolist()
+            costs = p.prices.own_ticks.tolist()
             remembered[key] = reference.walk(design, outcome, p.y_validation.tolist(), costs, 0.7)
         return remembered[key]
 

@@ -18,7 +18,7 @@ from emsco.partition import compress, count_solutions
 from emsco.search.exact import check_affordable, search_exactly
 from emsco.search.lattice import all_bits
 from emsco.stages.logistic import LogisticTrainer
-from tests.strategies import problem, seeds
+from tests.strategies import bill, problem, seeds
 from tests.test_classifier import PANEL, patients
 
 
@@ -32,7 +32,7 @@ def brute_force(p, max_stages, threshold, outcome=None):
     outcome = outcome or reference.train_logistic(p.train.T, p.y_train, p.validation.T)
     by_vector = {}
     for design in all_designs(p.prices.n_units, max_stages):
-        vector = reference.walk(design, outcome, p.y_validation.tolist(), p.prices.ticks.tolist(), threshold)
+        vector = reference.walk(design, outcome, p.y_validation.tolist(), *bill(p.prices, threshold))
         by_vector.setdefault(vector, []).append(design)
     points = {vector: reference.objectives(vector, p.n_validation) for vector in by_vector}
     front = [v for v in points if not any(reference.dominates(other, points[v]) for other in points.values())]
@@ -46,11 +46,16 @@ def exact(p, max_stages, threshold, n_jobs=1, **limits):
 
 def vectors_of(p, designs, threshold):
     outcome = reference.train_logistic(p.train.T, p.y_train, p.validation.T)
-    truth, costs = p.y_validation.tolist(), p.prices.ticks.tolist()
-    return [reference.walk(design, outcome, truth, costs, threshold) for design in designs.tolist()]
+    truth = p.y_validation.tolist()
+    return [reference.walk(design, outcome, truth, *bill(p.prices, threshold)) for design in designs.tolist()]
 
 
-PRICES = [None, [0, 0, 1, 3], [0.1, 0.25, 3.3, 0.07], [2, 2, 2, 2], [0, 0, 0, 0]]
+IN_GROUPS = Prices(
+    price={"x0": 7.27, "x1": 5.2, "x2": 9, "x3": 4},
+    groups={"blood": ["x0", "x1"], "visit": ["x3", "x2"]},
+    discount={"x0": 5.17, "x1": 3.1, "x2": 5, "x3": 0},
+)
+PRICES = [None, [0, 0, 1, 3], [0.1, 0.25, 3.3, 0.07], [2, 2, 2, 2], [0, 0, 0, 0], IN_GROUPS]
 
 
 @settings(max_examples=250)

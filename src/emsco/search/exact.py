@@ -87,7 +87,7 @@ def is_affordable(*, n_units: int, max_stages: int, n_samples: int, n_jobs: int)
 def check_affordable(settings: Exact, *, n_units: int, max_stages: int, n_samples: int, n_jobs: int) -> None:
     """Raise if the space is too large, with its size, the time it would take, and what to do."""
     n_designs = count_solutions(n_units, max_stages)
-    advice = "use fewer stages (max_stages), buy features together (Prices units), or search with Evolution"
+    advice = "use fewer stages (max_stages), buy features together (Prices units), or search with BestFirst"
     size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": n_jobs}
     seconds = estimate_seconds(**size)
     limit = f"max_designs is {settings.max_designs:,}" if settings.max_designs else "the limit is one hour"

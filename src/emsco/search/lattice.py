@@ -294,7 +294,7 @@ class Lattice:
         """What can still happen after each set, by set.
 
         Who may get a label between it and everything; who will be told wrong and can never be told right; who may be
-        told wrong; and the price of the cheapest unit that is left.
+        told wrong; and what the cheapest unit that is left adds to the bill.
         """
         bits, full = self._bits, self._full
         confident = bits.confident.copy()
@@ -303,10 +303,12 @@ class Lattice:
         doomed = ~_any_larger(bits.right, bits.n_units)
         doomed &= bits.confident[full] & ~bits.right[full]
         fallible = _any_larger(bits.confident & ~bits.right, bits.n_units)
-        cheapest = np.zeros(full + 1, dtype=np.int64)
-        price = bits.ticks[1 << np.arange(bits.n_units)]
-        for unit in np.argsort(-price):
-            cheapest.reshape(-1, 2, 1 << unit)[:, 0] = price[unit]
+        cheapest = np.full(full + 1, _NEVER)
+        cheapest[full] = 0
+        for unit in range(bits.n_units):
+            without, owned = np.moveaxis(bits.ticks.reshape(-1, 2, 1 << unit), 1, 0)
+            least = cheapest.reshape(-1, 2, 1 << unit)[:, 0]
+            np.minimum(least, owned - without, out=least)
         return between, doomed, fallible, cheapest
 
     def _search_once(self, width: int) -> int:
