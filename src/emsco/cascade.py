@@ -1,6 +1,8 @@
 """Outcomes along designs -> Tally: whole counts, computed on bitsets (§2)."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,3 +111,19 @@ def join_tallies(*parts: Tally) -> Tally:
         parts[0].scale,
         parts[0].least_price,
     )
+
+
+def pack_tally(tally: Tally) -> dict[str, NDArray[Any]]:
+    """Return the counts as arrays."""
+    return {
+        "reached": tally.reached,
+        "vectors": tally.vectors,
+        "n_samples": np.array(tally.n_samples),
+        "money": np.array([tally.scale, tally.least_price]),
+    }
+
+
+def restore_tally(arrays: Mapping[str, NDArray[Any]]) -> Tally:
+    """Return what ``pack_tally`` packed."""
+    vectors = np.ascontiguousarray(arrays["vectors"].T)
+    return Tally(int(arrays["n_samples"]), arrays["reached"], *vectors, *arrays["money"].tolist())

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from math import ceil
+from os import PathLike
 from time import perf_counter
 from typing import Any, Self
 import warnings
@@ -13,7 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from emsco import __version__
 from emsco.cascade import Cascade
+from emsco.checkpoint import Arrays, Checkpoint, fingerprint
 from emsco.decisions import Decisions, Stage, TrainedCascade
 from emsco.encoding import Encoder
 from emsco.evaluation import Evaluation, Result, check_truth, judge
@@ -410,7 +413,15 @@ class EMSCOClassifier(_StagedClassifier):
         self.verbose = verbose
         self.cache_bytes = cache_bytes
 
-    def fit(self, X: Any, y: ArrayLike, X_val: Any = None, y_val: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        X_val: Any = None,
+        y_val: ArrayLike | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+    ) -> Self:
         """Search designs and train the stages of all that are on the front.
 
         Parameters
@@ -420,14 +431,25 @@ class EMSCOClassifier(_StagedClassifier):
         y : array-like of shape (n_rows,)
         X_val, y_val : like X and y, optional
             Rows that score the designs. Without them, a share ``validation`` of X does.
+        checkpoint : path-like or None
+            File that remembers the search. If the run is killed, the same call goes on from there, and ends as if it
+            had not been. The file is left in place; that of another run is refused.
 
         Returns
         -------
         self
         """
+        if checkpoint is None:
+            return self._fit(X, y, X_val, y_val, None)
+        with Checkpoint(checkpoint) as file:
+            return self._fit(X, y, X_val, y_val, file)
+
+    def _fit(self, X: Any, y: ArrayLike, X_val: Any, y_val: ArrayLike | None, checkpoint: Checkpoint | None) -> Self:
         threshold = check_threshold(self.threshold)
         _check_search(self.search)
         seed = _seed(self.random_state)
+        if checkpoint is not None and self.random_state is None:
+            seed = checkpoint.seed(seed)
         n_jobs = _n_jobs(self.n_jobs)
         self._check_parameters()
         table = self._read_table(X)
@@ -462,6 +484,13 @@ class EMSCOClassifier(_StagedClassifier):
             prices=prices,
         )
         settings = self._settings(prices.n_units, max_stages, problem.n_validation, n_jobs)
+        history: list[tuple[int, int, int]] = []
+        journal = None
+        if checkpoint is not None:
+            checkpoint.claim(self._identity(problem, settings, max_stages, seed))
+            journal = _Journal(checkpoint, history)
+            if journal.phase == BestFirst.__name__ and self.search == "auto":
+                settings = BestFirst()  # the proof was given up before
         trainer = _trainer(problem, self.estimator, seed, n_jobs)
         cache = StageCache(
             trainer,
@@ -469,16 +498,16 @@ class EMSCOClassifier(_StagedClassifier):
             n_units=prices.n_units,
             threshold=threshold,
             max_bytes=int(self.cache_bytes),
+            store=checkpoint,
         )
         cascade = Cascade(cache, prices)
         front: Front | None = None
-        history: list[tuple[int, int, int]] = []
-        started = perf_counter()
+        started = perf_counter() - (journal.seconds if journal else 0.0)
         if isinstance(settings, Exact):
-            front = self._search_exactly(settings, trainer, problem, cascade, max_stages, n_jobs)
+            front = self._search_exactly(settings, trainer, problem, cascade, max_stages, n_jobs, started, journal)
         if front is None:
             settings = BestFirst() if isinstance(settings, Exact) else settings
-            front = self._search(settings, cache, cascade, prices, max_stages, search_rng, history)
+            front = self._search(settings, cache, cascade, prices, max_stages, search_rng, history, journal)
         seconds = perf_counter() - started
         n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
         if self.refit:
@@ -510,13 +539,31 @@ class EMSCOClassifier(_StagedClassifier):
             return self.search  # type: ignore[no-any-return]
         if self.estimator is not None:
             return Evolution()
-        size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": n_jobs}
+        size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples}
         if not is_affordable(**size):
             return BestFirst()
         if self.verbose:
             n_designs = count_solutions(n_units, max_stages)
-            ProgressLine()(f"{n_designs:,} designs, about {estimate_seconds(**size):.1g} s: searching exactly")
+            seconds = estimate_seconds(**size, n_jobs=n_jobs)
+            ProgressLine()(f"{n_designs:,} designs, about {seconds:.1g} s: searching exactly")
         return Exact()
+
+    def _identity(
+        self, problem: Problem, settings: Evolution | BestFirst | Exact, max_stages: int, seed: int
+    ) -> dict[str, str]:
+        """Return what makes two runs the same; the number of workers does not."""
+        prices = problem.prices
+        data = (problem.train, problem.y_train, problem.validation, problem.y_validation, problem.unit_columns)
+        return {
+            "version": __version__,
+            "data": fingerprint(*data),
+            "prices": fingerprint(prices.own_ticks, prices.shared_ticks, prices.groups, np.array(prices.scale)),
+            "threshold": repr(float(self.threshold)),
+            "search": repr(settings),
+            "max_stages": str(max_stages),
+            "estimator": repr(self.estimator),
+            "seed": str(seed),
+        }
 
     def _search(
         self,
@@ -527,6 +574,7 @@ class EMSCOClassifier(_StagedClassifier):
         max_stages: int,
         rng: np.random.Generator,
         history: list[tuple[int, int, int]],
+        journal: "_Journal | None",
     ) -> Front:
         line = ProgressLine() if self.verbose else None
         limit = settings.max_generations if isinstance(settings, Evolution) else settings.max_designs
@@ -549,11 +597,14 @@ class EMSCOClassifier(_StagedClassifier):
                     f"front kept for {pool.n_unchanged:,}"
                 )
 
+        if journal is not None:
+            journal.begin(type(settings).__name__)
+            cache.n_trained = history[-1][2] if history else 0
         size: dict[str, Any] = {"n_features": prices.n_units, "max_stages": max_stages, "rng": rng}
         if isinstance(settings, Evolution):
-            found = evolve(cascade.tally, settings, **size, on_generation=on_generation)
+            found = evolve(cascade.tally, settings, **size, on_generation=on_generation, journal=journal)
         else:
-            found = search_best_first(cascade.tally, settings, **size, on_batch=on_batch)
+            found = search_best_first(cascade.tally, settings, **size, on_batch=on_batch, journal=journal)
         if line is not None:
             line.close()
         if found.interrupted:
@@ -573,14 +624,25 @@ class EMSCOClassifier(_StagedClassifier):
         cascade: Cascade,
         max_stages: int,
         n_jobs: int,
+        started: float,
+        journal: "_Journal | None",
     ) -> Front | None:
         """Return the true frontier, or the best found before the search ended; nothing if "auto" should evolve."""
-        prices, started = problem.prices, perf_counter()
+        prices = problem.prices
+        if journal is not None:
+            journal.begin(Exact.__name__)
         check_affordable(
             settings, n_units=prices.n_units, max_stages=max_stages, n_samples=problem.n_validation, n_jobs=n_jobs
         )
         line = PhaseLine() if self.verbose else None
-        bits = all_bits(trainer, problem.y_validation, prices, threshold=float(self.threshold), on_progress=line)
+        bits = all_bits(
+            trainer,
+            problem.y_validation,
+            prices,
+            threshold=float(self.threshold),
+            on_progress=line,
+            journal=journal,
+        )
         proof = search_exactly(
             bits,
             settings,
@@ -589,6 +651,7 @@ class EMSCOClassifier(_StagedClassifier):
             max_bytes=_AUTO_STATE_BYTES if self.search == "auto" else MAX_STATE_BYTES,
             started=started,
             on_progress=line,
+            journal=journal,
         )
         if line is not None:
             line.close()
@@ -640,6 +703,40 @@ class EMSCOClassifier(_StagedClassifier):
         for name in ("refit", "verbose"):
             if not isinstance(getattr(self, name), bool | np.bool_ | int):
                 raise InvalidParameterError(f"{name} must be True or False; got {getattr(self, name)!r}.")
+
+
+class _Journal:
+    """The checkpoint as one search sees it: with its kind, how it went and how long it took."""
+
+    def __init__(self, checkpoint: Checkpoint, history: list[tuple[int, int, int]]) -> None:
+        self._checkpoint = checkpoint
+        self._history = history
+        self._arrays = checkpoint.load()
+        self.phase = self._arrays["phase"].tobytes().decode() if self._arrays else ""
+        self.seconds = float(self._arrays["seconds"]) if self._arrays else 0.0
+        self._started = perf_counter() - self.seconds
+        if self._arrays:
+            history.extend(tuple(row) for row in self._arrays["history"].tolist())
+
+    def begin(self, phase: str) -> None:
+        """Say which search it is; what another one left is of no use to it."""
+        if phase != self.phase:
+            self._arrays, self.phase = None, phase
+            self._history.clear()
+
+    def load(self) -> Arrays | None:
+        return self._arrays
+
+    def save(self, snapshot: Callable[[], Arrays]) -> None:
+        def with_history() -> Arrays:
+            return {
+                **snapshot(),
+                "phase": np.frombuffer(self.phase.encode(), dtype=np.uint8),
+                "history": np.array(self._history, dtype=np.int64).reshape(-1, 3),
+                "seconds": np.array(perf_counter() - self._started),
+            }
+
+        self._checkpoint.save(with_history)
 
 
 def _trainer(problem: Problem, estimator: Any, seed: int, n_jobs: int) -> StageTrainer:

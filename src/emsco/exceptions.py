@@ -12,6 +12,7 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
     ├── NoSuchPointError (LookupError)       no point of the front is within the limits asked for
     ├── SpaceTooLargeError (ValueError)      an exact search that would take too long, or too much memory
     ├── InvalidEstimatorError (TypeError)    a stage classifier that cannot give probabilities
+    ├── CheckpointError (ValueError)         a checkpoint of another run, damaged, or in use
     ├── MissingDependencyError (ImportError) an optional package that is not installed
     └── DataNotAvailableError (OSError)      a data set that cannot be fetched, or is not the published one
 
@@ -60,6 +61,10 @@ class SpaceTooLargeError(EmscoError, ValueError):
 
 class InvalidEstimatorError(EmscoError, TypeError):
     """The stage classifier cannot be used."""
+
+
+class CheckpointError(EmscoError, ValueError):
+    """The checkpoint cannot be used for this run."""
 
 
 class MissingDependencyError(EmscoError, ImportError):

@@ -7,12 +7,14 @@ fits the budget is enumerated instead.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emsco.cascade import Tally, join_tallies
+from emsco.cascade import Tally, join_tallies, pack_tally, restore_tally
+from emsco.checkpoint import Arrays, Journal, pack_generator, restore_generator
 from emsco.exceptions import InvalidParameterError
 from emsco.objectives import measure
 from emsco.operators.elitism import best_first
@@ -105,10 +107,12 @@ def search_best_first(
     max_stages: int,
     rng: np.random.Generator,
     on_batch: Callable[[Pool], None] | None = None,
+    journal: Journal | None = None,
 ) -> Found:
     """Search the designs of n_features in at most max_stages.
 
-    Ctrl-C ends the search with the last finished batch; before the first one it is passed on.
+    With a journal it goes on from the last snapshot of the same search. Ctrl-C ends the search with the last finished
+    batch; before the first one it is passed on.
     """
     max_stages = min(max_stages, n_features)
     queue = _Queue(settings, n_features, max_stages, rng)
@@ -125,16 +129,22 @@ def search_best_first(
         return tally
 
     try:
+        snapshot = journal.load() if journal else None
+        if snapshot is not None:
+            pool = _restored(snapshot)
+            queue.restore(snapshot)
         n_generations = settings.start
         if n_generations is None:
             n_generations = n_features if n_features > _NEAR else 0
         n_generations = min(n_generations, settings.max_designs // (2 * _GENERATION))
-        if n_generations > 1 and not queue.enumerates:
+        if n_generations > 1 and not queue.enumerates and pool is None:
             evolution = Evolution(population_size=_GENERATION, max_generations=n_generations - 1, patience=None)
             started = evolve(evaluate_and_pool, evolution, n_features=n_features, max_stages=max_stages, rng=rng)
             interrupted = started.interrupted
         while not interrupted and len(batch := queue.next(pool)):
             evaluate_and_pool(batch)
+            if journal is not None and pool is not None:
+                journal.save(partial(_packed, pool, queue))
     except KeyboardInterrupt:
         interrupted = True
         if pool is None:
@@ -181,6 +191,19 @@ class _Queue:
         new = self._first_rows(keys)
         self._seen.update(keys[i] for i in new)
         return np.array(new, dtype=np.intp)
+
+    def packed(self) -> Arrays:
+        """Return what was met, and the state of the generator, as arrays."""
+        seen = np.frombuffer(b"".join(sorted(self._seen)), dtype=np.uint16)
+        return {"seen": seen, "sizes": self._sizes, "rng": pack_generator(self._rng)}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take all of it from arrays."""
+        self._sizes = arrays["sizes"]
+        seen, width = arrays["seen"].tobytes(), 2 * self._n_features
+        self._seen = {seen[i : i + width] for i in range(0, len(seen), width)}
+        self._rest = self._rest[len(self._seen) :]
+        restore_generator(self._rng, arrays["rng"])
 
     def _next_places(self, pool: Pool) -> NDArray[np.intp]:
         """Return the places in ``pool.expanded`` to expand now: least level plus delay first, the order else random."""
@@ -254,6 +277,17 @@ def _joined(pool: Pool | None, designs: IntArray, tally: Tally, settings: BestFi
         n_evaluated=n_evaluated if pool is None else pool.n_evaluated + n_evaluated,
         n_unchanged=0 if pool is None or changed else pool.n_unchanged + n_evaluated,
     )
+
+
+def _packed(pool: Pool, queue: _Queue) -> Arrays:
+    counts = np.array([pool.n_batches, pool.n_evaluated, pool.n_unchanged])
+    parts = {"designs": pool.designs, "level": pool.level, "leads": pool.leads, "expanded": pool.expanded}
+    return {**parts, "counts": counts, **pack_tally(pool.tally), **queue.packed()}
+
+
+def _restored(arrays: Arrays) -> Pool:
+    level, leads, expanded = (arrays[name] for name in ("level", "leads", "expanded"))
+    return Pool(arrays["designs"], restore_tally(arrays), level, leads, expanded, *arrays["counts"].tolist())
 
 
 def _distinct(vectors: IntArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -1,13 +1,15 @@
 """The evolutionary search of the paper (§3, Algorithm 3)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from emsco.cascade import Tally, join_tallies
+from emsco.cascade import Tally, join_tallies, pack_tally, restore_tally
+from emsco.checkpoint import Arrays, Journal, pack_generator, restore_generator
 from emsco.exceptions import InvalidParameterError
 from emsco.objectives import FloatArray, measure
 from emsco.operators.elitism import best_first, count_elite, next_size, unique_vectors
@@ -127,24 +129,34 @@ def evolve(
     max_stages: int,
     rng: np.random.Generator,
     on_generation: Callable[[State], None] | None = None,
+    journal: Journal | None = None,
 ) -> Found:
     """Search the designs of n_features in at most max_stages (Algorithm 3).
 
-    Ctrl-C ends the search with the last finished generation; before the first one it is passed on.
+    With a journal it goes on from the last snapshot of the same search. Ctrl-C ends the search with the last finished
+    generation; before the first one it is passed on.
     """
     max_stages = min(max_stages, n_features)
     ties = _Ties()
     state: State | None = None
     interrupted = False
     try:
-        first = _initial(settings, n_features, max_stages, rng)
-        state = _ranked(first, evaluate(first), None, n_elite=0)
+        snapshot = journal.load() if journal else None
+        if snapshot is None:
+            first = _initial(settings, n_features, max_stages, rng)
+            state = _ranked(first, evaluate(first), None, n_elite=0)
+        else:
+            restore_generator(rng, snapshot["rng"])
+            ties.restore(snapshot)
+            state = step(_restored(snapshot), evaluate, settings, max_stages=max_stages, rng=rng)
         while True:
             ties.update(state)
             if on_generation is not None:
                 on_generation(state)
             if _converged(state, settings):
                 break
+            if journal is not None:
+                journal.save(partial(_packed, state, ties, rng))
             state = step(state, evaluate, settings, max_stages=max_stages, rng=rng)
     except KeyboardInterrupt:
         if state is None:
@@ -206,6 +218,18 @@ def _ranked(population: IntArray, tally: Tally, previous: State | None, *, n_eli
     )
 
 
+def _packed(state: State, ties: "_Ties", rng: np.random.Generator) -> Arrays:
+    counts = np.array([state.generation, state.unchanged, state.n_elite])
+    parts = {"population": state.population, "counts": counts, "rng": pack_generator(rng)}
+    return {**parts, **pack_tally(state.tally), **ties.packed()}
+
+
+def _restored(arrays: Arrays) -> State:
+    generation, unchanged, n_elite = arrays["counts"].tolist()
+    state = _ranked(arrays["population"], restore_tally(arrays), None, n_elite=n_elite)
+    return replace(state, generation=generation, unchanged=unchanged)
+
+
 class _Ties:
     """The designs met so far of each vector that nothing beats yet."""
 
@@ -220,6 +244,24 @@ class _Ties:
         new = np.flatnonzero(state.rank[state.n_elite :] == state.rank.max()) + state.n_elite
         for i in new:
             self._met[vectors[i].tobytes()].add(state.population[i].tobytes())
+
+    def packed(self) -> Arrays:
+        """Return all of it as arrays."""
+        met = [b"".join(sorted(designs)) for designs in self._met.values()]
+        return {
+            "tie_vectors": np.frombuffer(b"".join(self._met), dtype=np.int64),
+            "tie_sizes": np.array([len(designs) for designs in met]),
+            "tie_designs": np.frombuffer(b"".join(met), dtype=np.int64),
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take all of it from arrays."""
+        vectors = arrays["tie_vectors"].reshape(len(arrays["tie_sizes"]), -1)
+        ends = np.cumsum(arrays["tie_sizes"])
+        designs = arrays["tie_designs"].tobytes()
+        width = 8 * arrays["population"].shape[1]
+        for vector, size, end in zip(vectors, arrays["tie_sizes"].tolist(), ends.tolist(), strict=True):
+            self._met[vector.tobytes()] = {designs[i : i + width] for i in range(end - size, end, width)}
 
     def designs(self, vector: IntArray) -> IntArray:
         """Return the designs with this vector that were met, the simplest first."""

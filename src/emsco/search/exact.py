@@ -5,6 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
+from emsco.checkpoint import Journal
 from emsco.exceptions import InvalidParameterError, SpaceTooLargeError
 from emsco.partition import IntArray, count_solutions
 from emsco.search.lattice import INTERRUPTED, MAX_STATE_BYTES, Bits, Lattice, Progress, bytes_needed
@@ -14,7 +15,7 @@ from emsco.search.ties import TiedDesigns
 # that of the pairs of a set and a part of it, of which bounds leave more to do the more stages may follow.
 _SECONDS_PER_DESIGN, _SECONDS_PER_PAIR = 3e-8, {4: 1.2e-6, 5: 6e-6}
 _SECONDS_PER_DEEP_PAIR = 1.5e-5
-_AFFORDABLE_SECONDS, _MAX_SECONDS = 10.0, 3600.0
+_AFFORDABLE_SECONDS, _MAX_SECONDS = 20.0, 3600.0  # on one thread; with all
 _MAX_UNITS = 24
 _MAX_BYTES = 2**31
 _MOST_TIES = 2**63 - 1
@@ -74,13 +75,16 @@ def estimate_seconds(*, n_units: int, max_stages: int, n_samples: int, n_jobs: i
     return seconds * max(n_samples / 192, 1) / n_jobs
 
 
-def is_affordable(*, n_units: int, max_stages: int, n_samples: int, n_jobs: int) -> bool:
-    """Return whether an exact search is estimated to take seconds, with memory within its bound."""
-    size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": n_jobs}
+def is_affordable(*, n_units: int, max_stages: int, n_samples: int) -> bool:
+    """Return whether an exact search is one of seconds, with memory within its bound.
+
+    The number of threads does not enter it: how many there are must not change what is found.
+    """
+    size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": 1}
     return (
         n_units <= _MAX_UNITS
         and estimate_seconds(**size) <= _AFFORDABLE_SECONDS
-        and bytes_needed(n_units, n_samples, n_jobs) <= _MAX_BYTES
+        and bytes_needed(n_units, n_samples, 1) <= _MAX_BYTES
     )
 
 
@@ -130,16 +134,24 @@ def search_exactly(
     max_bytes: int = MAX_STATE_BYTES,
     started: float | None = None,
     on_progress: Progress | None = None,
+    journal: Journal | None = None,
 ) -> Proof:
     """Find every non-dominated vector of the designs in at most max_stages.
 
-    Ctrl-C, the time limit and the memory bound end the search with the best frontier so far and a certificate that says
-    *not proven*; the designs then need not be the simplest, and their ties are not counted.
+    With a journal it goes on from the last snapshot of the same search. Ctrl-C, the time limit and the memory bound end
+    the search with the best frontier so far and a certificate that says *not proven*; the designs then need not be the
+    simplest, and their ties are not counted.
     """
     started = perf_counter() if started is None else started
     deadline = None if settings.time_limit is None else started + settings.time_limit
     lattice = Lattice(
-        bits, max_stages=max_stages, n_jobs=n_jobs, max_bytes=max_bytes, deadline=deadline, on_progress=on_progress
+        bits,
+        max_stages=max_stages,
+        n_jobs=n_jobs,
+        max_bytes=max_bytes,
+        deadline=deadline,
+        on_progress=on_progress,
+        journal=journal,
     )
     ties: list[TiedDesigns] = []
     try:

@@ -7,7 +7,7 @@ states are merged, and a state is dropped once everything that it can reach is p
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import comb
 from queue import SimpleQueue
 from time import perf_counter
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco._kernels import bitset, lattice
+from emsco.checkpoint import Arrays, Journal
 from emsco.objectives import Objectives
 from emsco.partition import IntArray
 from emsco.prices import PriceList
@@ -49,16 +50,27 @@ class Bits:
 
 
 def all_bits(
-    trainer: StageTrainer, y: IntArray, prices: PriceList, *, threshold: float, on_progress: Progress | None = None
+    trainer: StageTrainer,
+    y: IntArray,
+    prices: PriceList,
+    *,
+    threshold: float,
+    on_progress: Progress | None = None,
+    journal: Journal | None = None,
 ) -> Bits:
-    """Train every feature set and keep its bits."""
+    """Train every feature set and keep its bits; with a journal, only those that it does not hold."""
     n_units, n_samples = prices.n_units, y.size
     n_sets, n_words = 2**n_units, -(-n_samples // 64)
     confident = np.zeros((n_sets, n_words), dtype=np.uint64)
     right = np.zeros((n_sets, n_words), dtype=np.uint64)
     ticks = np.zeros(n_sets, dtype=np.int64)
     step = sets_at_once(n_samples)
-    for start in range(1, n_sets, step):
+    snapshot = (journal.load() if journal else None) or {}
+    n_known = 1
+    if "confident" in snapshot:
+        n_known = len(snapshot["confident"])
+        confident[:n_known], right[:n_known], ticks[:n_known] = (snapshot[x] for x in ("confident", "right", "ticks"))
+    for start in range(n_known, n_sets, step):
         sets = np.arange(start, min(start + step, n_sets))
         units = ((sets[:, None] >> np.arange(n_units)) & 1).astype(np.bool_)
         outcomes = trainer.outcomes(units, trainer.train(units))
@@ -66,6 +78,9 @@ def all_bits(
         ticks[sets] = prices.stage_ticks(units[:, None, :])[:, 0]
         if on_progress is not None:
             on_progress("training", sets[-1] / (n_sets - 1))
+        if journal is not None:
+            end = int(sets[-1]) + 1
+            journal.save(partial(dict, confident=confident[:end], right=right[:end], ticks=ticks[:end]))
     everyone = bitset.pack(np.ones((1, n_samples), dtype=np.bool_))[0]
     return Bits(confident, right, everyone, ticks, n_samples, n_units)
 
@@ -105,6 +120,22 @@ class Incumbents:
         accuracy = np.divide(q - e, q, out=np.zeros(q.size), where=q > 0)
         rank = pareto_rank(Objectives(q.astype(np.float64), accuracy, cost.astype(np.float64), 1.0))
         self.chains = dict(chains[i] for i in np.flatnonzero(rank == rank.max()))
+        self._set_limit()
+
+    def packed(self) -> Arrays:
+        """Return vectors and chains as arrays."""
+        chains = list(self.chains.values())
+        return {
+            "incumbents": self.vectors,
+            "chain_sizes": np.array([len(chain) for chain in chains]),
+            "chains": np.array([s for chain in chains for s in chain]),
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take all of it from arrays."""
+        chains = np.split(arrays["chains"], np.cumsum(arrays["chain_sizes"])[:-1])
+        vectors = arrays["incumbents"].tolist()
+        self.chains = {(q, e, c): tuple(chain.tolist()) for (q, e, c), chain in zip(vectors, chains, strict=True)}
         self._set_limit()
 
     def _set_limit(self) -> None:
@@ -172,6 +203,16 @@ class _States:
         self.spans[sets] = np.column_stack([first, first + counts[:, 0]])
         self.n_states = end
 
+    def packed(self) -> Arrays:
+        """Return all states as arrays."""
+        return {"figures": self.figures, "waiting": self.waiting, "set_of": self.set_of, "spans": self.spans}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take all states from arrays."""
+        self._figures, self._waiting, self._set_of = (arrays[name] for name in ("figures", "waiting", "set_of"))
+        self.spans = arrays["spans"]
+        self.n_states = len(self._figures)
+
     def chain(self, state: int) -> Chain:
         """Return one of the chains that lead to a state."""
         chain: list[int] = []
@@ -194,6 +235,8 @@ class Lattice:
     deadline : float or None
         On the clock of ``perf_counter``.
     on_progress : callable or None
+    journal : Journal or None
+        A search that was cut off goes on from the layer it had reached.
 
     Attributes
     ----------
@@ -214,8 +257,10 @@ class Lattice:
         max_bytes: int = MAX_STATE_BYTES,
         deadline: float | None = None,
         on_progress: Progress | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self._bits = bits
+        self._journal = journal
         self._full = 2**bits.n_units - 1
         self._max_stages = min(max_stages, bits.n_units)
         self._n_jobs = n_jobs
@@ -240,8 +285,14 @@ class Lattice:
 
         The pass that need not cut any off, the last at the latest, is the proof.
         """
-        for width in _WIDTHS:
-            n_cut = self._search_once(width)
+        snapshot = (self._journal.load() if self._journal else None) or {}
+        first = 0
+        if "figures" in snapshot:
+            first = int(snapshot["progress"][0])
+            self.incumbents.restore(snapshot)
+        for number in range(first, len(_WIDTHS)):
+            n_cut = self._search_once(number, snapshot)
+            snapshot = {}
             if n_cut == 0 or self.ended:
                 return
 
@@ -311,13 +362,16 @@ class Lattice:
             np.minimum(least, owned - without, out=least)
         return between, doomed, fallible, cheapest
 
-    def _search_once(self, width: int) -> int:
-        """Search with at most so many states per set; return of how many sets some were cut off."""
-        bits = self._bits
+    def _search_once(self, number: int, snapshot: Arrays) -> int:
+        """Search with as many states per set as this pass has; return of how many sets some were cut off."""
+        bits, width = self._bits, _WIDTHS[number]
         self._states = states = _States(bits, self._max_stages)
         self.n_walked = 1
-        n_cut = 0
+        n_cut = n_layers = 0
         n_states = np.ones(1, dtype=np.int64)
+        if "figures" in snapshot:
+            states.restore(snapshot)
+            _, n_layers, n_cut, self.n_walked, n_states[0] = snapshot["progress"].tolist()
         bounds = self._bounds
         wrong_at_last = bits.confident[self._full] & ~bits.right[self._full]
 
@@ -339,7 +393,7 @@ class Lattice:
             self._add_found()
             return 0
         phase = "searching with all states" if width == _WIDTHS[-1] else f"searching with {width} states per set"
-        for sets, begin, end in self._layers:
+        for layer, (sets, begin, end) in enumerate(self._layers[n_layers:], n_layers + 1):
             n_before = states.n_states
             for chunk, (*kept, n_walked, n_cut_here) in self._run(grow, sets, phase, (begin, (begin + end) / 2)):
                 states.append(chunk, *kept)
@@ -349,11 +403,25 @@ class Lattice:
             last = n_before + np.flatnonzero(states.figures[n_before:, lattice.ROOM] == 2)
             self.n_walked += sum(n for _, n in self._run(finish, last, phase, ((begin + end) / 2, end)))
             self._add_found()
-            if n_states[0] > self._most_states:
+            if max(n_states[0], states.n_states) > self._most_states:  # threads may lose some of the first count
                 self.ended = OUT_OF_MEMORY
             if self.ended:
                 break
+            if self._journal is not None:
+                self._journal.save(partial(self._packed, [number, layer, n_cut, self.n_walked, int(n_states[0])]))
         return n_cut
+
+    def _packed(self, progress: list[int]) -> Arrays:
+        """Return everything that the next layer needs as arrays, the bits included."""
+        bits = self._bits
+        return {
+            "confident": bits.confident,
+            "right": bits.right,
+            "ticks": bits.ticks,
+            "progress": np.array(progress),
+            **self._states.packed(),
+            **self.incumbents.packed(),
+        }
 
     def _add_found(self) -> None:
         """Make incumbents of the designs in the tables of the threads."""

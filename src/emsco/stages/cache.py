@@ -4,7 +4,9 @@ What is remembered of a set (``StageTrainer.memory_dtype``) does not depend on t
 the remembered outcomes into new bits and trains nothing.
 """
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from time import monotonic
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +16,19 @@ from emsco.exceptions import InvalidParameterError
 from emsco.rejection import is_confident
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, StageTrainer
 
+_SECONDS = 0.5  # of training between two visits to the store, about
 _ENTRY_BYTES = 200  # a key and its place in the dictionary
 _BLOCK_CELLS = 2**21  # sets x samples whose confidences are held at once: 16 MiB
+
+
+class Store(Protocol):
+    """Where trained feature sets outlive the run."""
+
+    def trained(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, bytes]]:
+        """Return the number, and what was remembered, of those of the sets that are trained already."""
+
+    def add_trained(self, rows: Iterable[tuple[bytes, int, bytes]]) -> None:
+        """Remember sets: units, number, memory."""
 
 
 class StageCache:
@@ -34,6 +47,8 @@ class StageCache:
     max_bytes : int
         Bound of the memory held. Beyond it the sets not used for longest are forgotten, and trained again if they
         come back, to the same bits.
+    store : Store or None
+        Sets it knows are not trained again.
 
     Attributes
     ----------
@@ -44,9 +59,17 @@ class StageCache:
     """
 
     def __init__(
-        self, trainer: StageTrainer, y: NDArray[np.int64], *, n_units: int, threshold: float, max_bytes: int
+        self,
+        trainer: StageTrainer,
+        y: NDArray[np.int64],
+        *,
+        n_units: int,
+        threshold: float,
+        max_bytes: int,
+        store: Store | None = None,
     ) -> None:
         self._trainer = trainer
+        self._disk = store
         self._y = y
         self._n_units = n_units
         self._threshold = threshold
@@ -123,14 +146,38 @@ class StageCache:
 
     def _store(self, slots: NDArray[np.int64], feature_sets: FeatureSets, keys: list[bytes]) -> None:
         for part in self._parts(len(slots)):
-            memory = self._trainer.train(feature_sets[part])
+            memory = self._train(feature_sets[part], keys[part])
             self._memory[slots[part]] = memory
             self._write_bits(slots[part], feature_sets[part], memory)
         # Registered only when everything is computed: an interrupt leaves forgotten sets, never wrong bits.
         self._last_use[slots] = self._clock
-        self.n_trained += len(feature_sets)
         self._slot_of.update(zip(keys, slots.tolist(), strict=True))
         del self._recycled[: len(slots)]
+
+    def _train(self, feature_sets: FeatureSets, keys: list[bytes]) -> NDArray[Any]:
+        """Train sets; with a store only those it does not know, a few at a time so that little is ever lost."""
+        store = self._disk
+        if store is None:
+            self.n_trained += len(keys)
+            return self._trainer.train(feature_sets)
+        dtype = self._trainer.memory_dtype
+        memory = np.empty(len(keys), dtype=dtype)
+        known = store.trained(keys)
+        for i, key in enumerate(keys):
+            if key in known:
+                number, remembered = known[key]
+                memory[i] = np.frombuffer(remembered, dtype=dtype)[0]
+                self.n_trained = max(self.n_trained, number + 1)  # sets have the numbers of a run that is never cut off
+        new = np.array([i for i, key in enumerate(keys) if key not in known], dtype=np.intp)
+        step = 16
+        while new.size:
+            began = monotonic()
+            part, new = new[:step], new[step:]
+            memory[part] = self._trainer.train(feature_sets[part])
+            store.add_trained([(keys[i], self.n_trained + n, memory[i].tobytes()) for n, i in enumerate(part)])
+            self.n_trained += part.size
+            step *= 2 if monotonic() - began < _SECONDS else 1
+        return memory
 
     def _write_bits(self, slots: NDArray[np.int64], feature_sets: FeatureSets, memory: NDArray[Any]) -> None:
         outcomes = self._trainer.outcomes(feature_sets, memory)

@@ -1,0 +1,236 @@
+"""A run's memory on disk: killed at any moment, the same run goes on from it and ends as if it had not been.
+
+The file is an SQLite database of plain bytes, written in transactions: it is whole whatever happens. It holds what a
+run is (so that another one does not take it for its own), every feature set trained, and the last snapshot of the
+search. Reading it executes nothing.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from io import BytesIO
+import json
+from os import PathLike, fspath
+from pathlib import Path
+import sqlite3
+from time import monotonic
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.exceptions import CheckpointError
+
+Arrays: TypeAlias = dict[str, NDArray[Any]]
+
+_FORMAT = "emsco-checkpoint 1"
+_SECONDS = 1.0  # between two commits, at least
+_SHARE = 0.05  # of the time of a run may go into snapshots
+_PART = 2**26  # bytes of one row: SQLite has a limit
+_KEYS = 500  # of one question: SQLite has a limit here too
+
+
+class Journal(Protocol):
+    """What a search sees of a checkpoint."""
+
+    def load(self) -> Arrays | None:
+        """Return the last snapshot, or nothing at the beginning of a run."""
+
+    def save(self, snapshot: Callable[[], Arrays]) -> None:
+        """Take a snapshot, if it is time for one."""
+
+
+class Checkpoint:
+    """The file of one run.
+
+    Parameters
+    ----------
+    path : path-like
+        Created if it is not there.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self._path = Path(fspath(path))
+        if not self._path.parent.is_dir():
+            raise CheckpointError(f"the folder of the checkpoint {self._path} does not exist; create it.")
+        self._saved = self._committed = monotonic()
+        self._interval = _SECONDS
+        try:
+            self._db = sqlite3.connect(self._path, timeout=1.0, isolation_level=None)
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
+            self._db.execute("CREATE TABLE IF NOT EXISTS sets (units BLOB PRIMARY KEY, number INTEGER, memory BLOB)")
+            self._db.execute("CREATE TABLE IF NOT EXISTS parts (name TEXT, part INTEGER, data BLOB)")
+            found = self._db.execute("SELECT value FROM facts WHERE name = 'format'").fetchone()
+            form = found[0] if found else None
+            n_facts = self._db.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()[0]
+            if form is None and n_facts > 3:
+                raise CheckpointError(f"{self._path} is a database of another kind; give another file.")
+            self._set_fact("format", form or _FORMAT)
+            self._commit()
+        except sqlite3.OperationalError as error:
+            self.close()
+            raise CheckpointError(
+                f"the checkpoint {self._path} cannot be used: {error}. Does another run use it, or is it read-only?"
+            ) from error
+        except (sqlite3.DatabaseError, CheckpointError) as error:
+            self.close()
+            raise CheckpointError(
+                f"{self._path} is no checkpoint, or a damaged one ({error}); remove it, or give another file."
+            ) from error
+        if form not in (None, _FORMAT):
+            self.close()
+            raise CheckpointError(f"{self._path} was written by another version ({form}); remove it.")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what is waiting, and let go of the file."""
+        if hasattr(self, "_db"):
+            with suppress(sqlite3.Error):
+                if self._db.in_transaction:
+                    self._db.execute("COMMIT")
+            self._db.close()
+
+    def seed(self, seed: int) -> int:
+        """Return the seed of the run: the one it began with."""
+        known = self._fact("seed")
+        if known is None:
+            self._write(lambda: self._set_fact("seed", str(seed)))
+        return seed if known is None else int(known)
+
+    def claim(self, identity: Mapping[str, str]) -> None:
+        """Say which run this is; the file of another one is refused."""
+        known = self._fact("identity")
+        if known is None:
+            self._write(lambda: self._set_fact("identity", json.dumps(dict(identity))), now=True)
+            return
+        before = json.loads(known)
+        differs = [name for name, value in identity.items() if before.get(name) != value]
+        if differs:
+            shown = "; ".join(
+                f"{name}: {before.get(name)} there, {identity[name]} here" if name != "data" else "other data"
+                for name in differs
+            )
+            raise CheckpointError(
+                f"the checkpoint {self._path} belongs to another run ({shown}). Remove it to begin anew, or give "
+                "another file."
+            )
+
+    def load(self) -> Arrays | None:
+        """Return the last snapshot."""
+        rows = self._ask("SELECT name, data FROM parts ORDER BY name, part")
+        arrays: dict[str, list[bytes]] = {}
+        for name, data in rows:
+            arrays.setdefault(name, []).append(data)
+        return {name: _array(b"".join(parts)) for name, parts in arrays.items()} if arrays else None
+
+    def save(self, snapshot: Callable[[], Arrays]) -> None:
+        """Replace the snapshot, unless the last one is so young that snapshots would take a share of the run."""
+        began = monotonic()
+        if began - self._saved < self._interval:
+            return
+        arrays = snapshot()
+        self._write(lambda: self._set_snapshot(arrays), now=True)
+        self._saved = monotonic()
+        self._interval = max(_SECONDS, (self._saved - began) / _SHARE)
+
+    def trained(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, bytes]]:
+        """Return the number, and what was remembered, of those of the feature sets that are trained already."""
+        known: dict[bytes, tuple[int, bytes]] = {}
+        for i in range(0, len(keys), _KEYS):
+            part = keys[i : i + _KEYS]
+            marks = ",".join("?" * len(part))
+            rows = self._ask(f"SELECT units, number, memory FROM sets WHERE units IN ({marks})", part)
+            known.update((units, (number, memory)) for units, number, memory in rows)
+        return known
+
+    def add_trained(self, rows: Iterable[tuple[bytes, int, bytes]]) -> None:
+        """Remember feature sets: units, number, memory."""
+        self._write(lambda: self._db.executemany("INSERT OR IGNORE INTO sets VALUES (?, ?, ?)", rows))
+
+    def _fact(self, name: str) -> str | None:
+        rows = self._ask("SELECT value FROM facts WHERE name = ?", (name,))
+        return str(rows[0][0]) if rows else None
+
+    def _set_fact(self, name: str, value: str) -> None:
+        self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+    def _set_snapshot(self, arrays: Arrays) -> None:
+        self._db.execute("DELETE FROM parts")
+        for name, array in arrays.items():
+            data = memoryview(_bytes(array))
+            for part, start in enumerate(range(0, len(data), _PART)):
+                self._db.execute("INSERT INTO parts VALUES (?, ?, ?)", (name, part, data[start : start + _PART]))
+
+    def _write(self, change: Callable[[], Any], *, now: bool = False) -> None:
+        """Change the file, all or nothing; commit if it is time to, or at once."""
+        try:
+            if not self._db.in_transaction:
+                self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("SAVEPOINT change")
+            try:
+                change()
+            except BaseException:  # Ctrl-C too
+                self._db.execute("ROLLBACK TO change")
+                raise
+            self._db.execute("RELEASE change")
+            if now or monotonic() - self._committed > _SECONDS:
+                self._commit()
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+
+    def _commit(self) -> None:
+        self._db.execute("COMMIT")
+        self._committed = monotonic()
+
+    def _ask(self, question: str, arguments: Sequence[Any] = ()) -> list[Any]:
+        try:
+            return self._db.execute(question, arguments).fetchall()
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: sqlite3.Error) -> CheckpointError:
+        return CheckpointError(
+            f"the checkpoint {self._path} failed: {error}. Is the disk full? What it holds so far is whole."
+        )
+
+
+def fingerprint(*arrays: NDArray[Any]) -> str:
+    """Return a short name of the contents of arrays."""
+    digest = sha256()
+    for array in arrays:
+        digest.update(repr((array.shape, array.dtype.str)).encode())
+        digest.update(np.ascontiguousarray(array).view(np.uint8).tobytes() if array.size else b"")
+    return digest.hexdigest()[:16]
+
+
+def pack_generator(rng: np.random.Generator) -> NDArray[np.uint8]:
+    """Return the state of a generator as an array."""
+    return np.frombuffer(json.dumps(rng.bit_generator.state).encode(), dtype=np.uint8)
+
+
+def restore_generator(rng: np.random.Generator, packed: NDArray[np.uint8]) -> None:
+    """Set a generator to a packed state."""
+    rng.bit_generator.state = json.loads(packed.tobytes())
+
+
+def _bytes(array: NDArray[Any]) -> bytes:
+    buffer = BytesIO()
+    np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def _array(data: bytes) -> NDArray[Any]:
+    try:
+        return np.asarray(np.lib.format.read_array(BytesIO(data), allow_pickle=False))
+    except ValueError as error:
+        raise CheckpointError(f"the checkpoint holds an array that cannot be read ({error}); remove it.") from error

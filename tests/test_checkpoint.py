@@ -1,0 +1,241 @@
+import os
+from pathlib import Path
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+from numpy.testing import assert_array_equal
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.tree import DecisionTreeClassifier
+
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, checkpoint
+from emsco.checkpoint import Checkpoint
+from emsco.exceptions import CheckpointError, SearchInterruptedWarning
+from emsco.stages.estimator import EstimatorTrainer
+from emsco.stages.logistic import LogisticTrainer
+
+RUNS = {
+    "evolution": {"search": Evolution(population_size=40, max_generations=12, patience=None), "max_stages": 4},
+    "best first": {"search": BestFirst(max_designs=2_500, start=3), "max_stages": 6},
+    "best first, enumerated": {"search": BestFirst(), "max_stages": 2},
+    "exact": {"search": Exact(), "max_stages": 5},
+    "trees": {
+        "search": Evolution(population_size=20, max_generations=6),
+        "estimator": DecisionTreeClassifier(max_depth=3, max_features=2),
+    },
+}
+
+
+def data(n_features=8):
+    return make_classification(400, n_features, n_informative=5, n_redundant=2, flip_y=0.2, random_state=3)
+
+
+class KilledError(Exception):
+    """Stands for kill -9: nothing catches it."""
+
+
+def run(path, settings, **more):
+    clf = EMSCOClassifier(costs=[3, 1, 4, 1, 5, 9, 2, 6], random_state=0, **settings, **more)
+    return clf.fit(*data(), checkpoint=path)
+
+
+def assert_same(a, b):
+    for name in ("designs", "coverage", "accuracy", "mean_cost", "n_ties", "reached"):
+        assert_array_equal(getattr(a.front_, name), getattr(b.front_, name), err_msg=name)
+    for tied, others in zip(a.front_.ties, b.front_.ties, strict=True):
+        assert_array_equal(list(tied), list(others))
+    assert_array_equal(a.history_, b.history_)
+    assert a.n_feature_sets_ == b.n_feature_sets_
+    assert a.n_generations_ == b.n_generations_
+    if a.front_.certificate is not None:
+        assert a.front_.certificate.n_walked == b.front_.certificate.n_walked
+    X = data()[0]
+    assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+@pytest.fixture
+def always_save(monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", -1.0)
+    monkeypatch.setattr(checkpoint, "_SHARE", 1e9)
+
+
+@pytest.mark.usefixtures("always_save")
+@pytest.mark.parametrize("name", RUNS)
+def test_cut_off_again_and_again_it_ends_as_if_it_had_not_been(name, tmp_path, monkeypatch):
+    """Every piece of training, and every layer of a proof, is the last of its run."""
+    settings = RUNS[name]
+    whole = EMSCOClassifier(costs=[3, 1, 4, 1, 5, 9, 2, 6], random_state=0, **settings).fit(*data())
+    n_calls, allowed = 0, 0
+
+    def counted(original):
+        def wrapper(self, *args, **kwargs):
+            nonlocal n_calls
+            n_calls += 1
+            if n_calls > allowed:
+                raise KilledError
+            return original(self, *args, **kwargs)
+
+        return wrapper
+
+    for owner, method in ((LogisticTrainer, "train"), (EstimatorTrainer, "train"), (Checkpoint, "save")):
+        monkeypatch.setattr(owner, method, counted(getattr(owner, method)))
+    n_runs = 0
+    while True:
+        n_calls, allowed, n_runs = 0, 3 + n_runs % 4, n_runs + 1
+        assert n_runs < 300, "it does not get on"
+        try:
+            resumed = run(tmp_path / "run.ckpt", settings)
+            break
+        except KilledError:
+            continue
+    assert n_runs > 2
+    assert_same(resumed, whole)
+
+
+@pytest.mark.usefixtures("always_save")
+@pytest.mark.parametrize("name", RUNS)
+def test_with_a_checkpoint_and_without_the_result_is_the_same(name, tmp_path):
+    whole = EMSCOClassifier(costs=[3, 1, 4, 1, 5, 9, 2, 6], random_state=0, **RUNS[name]).fit(*data())
+    assert_same(run(tmp_path / "a.ckpt", RUNS[name]), whole)
+    assert_same(run(tmp_path / "a.ckpt", RUNS[name], n_jobs=2), whole)  # all of it from the file, by two workers
+
+
+def test_an_unseeded_run_keeps_its_seed(tmp_path):
+    settings = {"search": Evolution(population_size=20, max_generations=3), "max_stages": 3}
+    first = EMSCOClassifier(**settings).fit(*data(), checkpoint=tmp_path / "a.ckpt")
+    again = EMSCOClassifier(**settings).fit(*data(), checkpoint=tmp_path / "a.ckpt")
+    assert_array_equal(first.front_.designs, again.front_.designs)
+    assert_array_equal(first.history_, again.history_)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"threshold": 0.8}, "threshold: 0.75 there, 0.8 here"),
+        ({"random_state": 1}, "seed: "),
+        ({"costs": [2] + [1] * 7}, "prices: "),
+        ({"search": Evolution(population_size=21, max_generations=3)}, "population_size=20.* there"),
+        ({"max_stages": 4}, "max_stages: 3 there, 4 here"),
+        ({"estimator": DecisionTreeClassifier()}, "estimator: None there"),
+    ],
+)
+def test_the_checkpoint_of_another_run_is_refused(tmp_path, change, says):
+    settings = {"search": Evolution(population_size=20, max_generations=3), "max_stages": 3, "random_state": 0}
+    path = tmp_path / "a.ckpt"
+    EMSCOClassifier(**settings).fit(*data(), checkpoint=path)
+    with pytest.raises(CheckpointError, match=f"another run.*{says}"):
+        EMSCOClassifier(**{**settings, **change}).fit(*data(), checkpoint=path)
+    X, y = data()
+    with pytest.raises(CheckpointError, match="other data"):
+        EMSCOClassifier(**settings).fit(X + 1e-9, y, checkpoint=path)
+
+
+def test_files_that_are_no_checkpoints_are_explained(tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, and long enough to be looked at " * 50)
+    with pytest.raises(CheckpointError, match="no checkpoint, or a damaged one"):
+        Checkpoint(text)
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE mine (x)")
+    with pytest.raises(CheckpointError, match="database of another kind"):
+        Checkpoint(other)
+    with pytest.raises(CheckpointError, match="does not exist; create it"):
+        Checkpoint(tmp_path / "no" / "a.ckpt")
+    with Checkpoint(tmp_path / "a.ckpt"), pytest.raises(CheckpointError, match="Does another run use it"):
+        Checkpoint(tmp_path / "a.ckpt")
+    with Checkpoint(tmp_path / "a.ckpt") as held:
+        held._set_fact("format", "emsco-checkpoint 2")
+    with pytest.raises(CheckpointError, match="another version"):
+        Checkpoint(tmp_path / "a.ckpt")
+
+
+@pytest.mark.usefixtures("always_save")
+def test_a_snapshot_is_replaced_whole_or_not_at_all(tmp_path):
+    with Checkpoint(tmp_path / "a.ckpt") as held:
+        held.save(lambda: {"a": np.arange(5)})
+        with pytest.raises(ValueError, match="allow_pickle"):
+            held.save(lambda: {"a": np.arange(3), "b": np.array([object()])})
+    with Checkpoint(tmp_path / "a.ckpt") as held:
+        snapshot = held.load()
+    assert list(snapshot) == ["a"]
+    assert_array_equal(snapshot["a"], np.arange(5))
+
+
+def test_large_arrays_are_kept_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_PART", 100)
+    monkeypatch.setattr(checkpoint, "_SECONDS", -1.0)
+    array = np.random.default_rng(0).normal(size=(37, 9))
+    with Checkpoint(tmp_path / "a.ckpt") as held:
+        held.save(lambda: {"a": array, "empty": np.empty((0, 3))})
+    with Checkpoint(tmp_path / "a.ckpt") as held:
+        assert_array_equal(held.load()["a"], array)
+        assert held.load()["empty"].shape == (0, 3)
+
+
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.SearchInterruptedWarning")
+@pytest.mark.usefixtures("always_save")
+def test_after_ctrl_c_the_same_call_goes_on(tmp_path, monkeypatch):
+    settings = RUNS["evolution"]
+    whole = EMSCOClassifier(costs=[3, 1, 4, 1, 5, 9, 2, 6], random_state=0, **settings).fit(*data())
+    original, n_calls = LogisticTrainer.train, 0
+
+    def interrupted(self, sets):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 5:
+            signal.raise_signal(signal.SIGINT)
+        return original(self, sets)
+
+    monkeypatch.setattr(LogisticTrainer, "train", interrupted)
+    with pytest.warns(SearchInterruptedWarning):
+        partial = run(tmp_path / "a.ckpt", settings)
+    assert partial.n_generations_ < whole.n_generations_
+    assert_same(run(tmp_path / "a.ckpt", settings), whole)
+
+
+SCRIPT = """
+import sys
+from emsco import checkpoint
+from tests.test_checkpoint import RUNS, run
+checkpoint._SECONDS, checkpoint._SHARE = -1.0, 1e9
+clf = run(sys.argv[1], RUNS[sys.argv[2]])
+print(clf.front_.designs.tolist(), clf.front_.n_ties.tolist(), clf.history_.tolist(), clf.n_feature_sets_)
+"""
+
+
+def kill_and_resume(path, name, rng, *, slowest):
+    """Run a search in processes that are killed at random moments until one gets through; return what it printed."""
+    n_kills = 0
+    while True:
+        # Kills come ever later, so that in the end a run gets through; the first ones hit the imports.
+        patience = rng.uniform(0.3, slowest * (1 + n_kills / 3))
+        root = Path(__file__).parents[1]
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(path), name], stdout=subprocess.PIPE, cwd=root, text=True,
+            env={**os.environ, "PYTHONPATH": str(root)},
+        )  # fmt: skip
+        deadline = time.monotonic() + patience
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+            n_kills += 1
+            continue
+        assert process.returncode == 0
+        return process.communicate()[0], n_kills
+
+
+@pytest.mark.parametrize("name", ["evolution", "exact"])
+def test_killed_at_random_moments_it_ends_with_the_same_front(name, tmp_path):
+    whole = run(None, RUNS[name])
+    output, n_kills = kill_and_resume(tmp_path / "a.ckpt", name, np.random.default_rng(0), slowest=4.0)
+    front = whole.front_
+    expected = [front.designs.tolist(), front.n_ties.tolist(), whole.history_.tolist(), whole.n_feature_sets_]
+    assert output.strip() == " ".join(map(str, expected))
+    assert n_kills > 0
