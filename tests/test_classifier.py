@@ -285,8 +285,8 @@ def test_progress_is_printed_only_when_asked_for(capsys):
     EMSCOClassifier(PANEL, search=QUICK, random_state=0, verbose=True).fit(X, y)
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.count("generation") == 2  # the first, and the last
-    assert "generation 10/10" in printed.err
+    assert printed.err.count("evolving") == 2  # the first, and the last
+    assert "100 %" in printed.err
 
 
 def test_input_is_never_changed():

@@ -12,12 +12,12 @@ def test_a_phase_says_how_far_it_is_and_about_how_long_it_still_takes(monkeypatc
     now = 122.0
     line("training", 1.0)
     now = 133.0
-    line("searching", 0.5)
+    line("searching", 0.5, "7 found")
     line.close()
     assert capsys.readouterr().err.splitlines() == [
-        "training: 0 %",
-        "training: 25 %, about 33 s left",
-        "training: 100 %",
-        "searching: 50 %",
-        "searching: 50 %",
+        f"training {'░' * 20} 0 %",
+        f"training {'█' * 5}{'░' * 15} 25 %, 33 s left",
+        f"training {'█' * 20} 100 %",
+        f"searching {'█' * 10}{'░' * 10} 50 %, 7 found",
+        f"searching {'█' * 10}{'░' * 10} 50 %, 7 found",
     ]

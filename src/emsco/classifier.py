@@ -92,6 +92,15 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._decide(Table(X), self._cascade, self._paid, check_threshold(self.threshold))
 
     def _decide(self, table: Table, cascade: TrainedCascade, paid: NDArray[np.float64], threshold: float) -> Decisions:
+        confidence, code, stage = self._outcomes(table, cascade, threshold)
+        conclusive = is_confident(confidence, threshold)
+        label = np.ma.MaskedArray(self.classes_.take(code), mask=~conclusive)
+        return Decisions(label, conclusive, confidence, stage, paid.take(stage), table.index)
+
+    def _outcomes(
+        self, table: Table, cascade: TrainedCascade, threshold: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
+        """Return confidence, class index and exit stage of each row, columns matched by name where there are names."""
         column_of: list[int | None]
         if table.named and self._named:
             position = {name: i for i, name in enumerate(table.names)}
@@ -104,10 +113,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "without column names on both, give all of them, in the same order."
             )
         n_jobs = 1 if self.n_jobs is None else _n_jobs(self.n_jobs)
-        confidence, code, stage = cascade.outcomes(table, column_of, threshold, n_jobs=n_jobs)
-        conclusive = is_confident(confidence, threshold)
-        label = np.ma.MaskedArray(self.classes_.take(code), mask=~conclusive)
-        return Decisions(label, conclusive, confidence, stage, paid.take(stage), table.index)
+        return cascade.outcomes(table, column_of, threshold, n_jobs=n_jobs)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the class probabilities of the stage where each row leaves, whether confident or not.
@@ -576,26 +582,22 @@ class EMSCOClassifier(_StagedClassifier):
         history: list[tuple[int, int, int]],
         journal: "_Journal | None",
     ) -> Front:
-        line = ProgressLine() if self.verbose else None
+        line = PhaseLine() if self.verbose else None
         limit = settings.max_generations if isinstance(settings, Evolution) else settings.max_designs
 
         def on_generation(state: State) -> None:
             n_evaluated = (history[-1][0] if history else 0) + len(state.population) - state.n_elite
             history.append((n_evaluated, state.n_nondominated, cache.n_trained))
             if line is not None:
-                line(
-                    f"generation {state.generation}/{limit}, {state.n_nondominated} on the front, "
-                    f"{cache.n_trained:,} sets trained, fittest kept for {state.unchanged}"
-                )
+                share = state.generation / max(limit, 1)
+                line("evolving", share, f"{state.n_nondominated} on the front, {cache.n_trained:,} sets trained")
 
         def on_batch(pool: Pool) -> None:
             n_best = int((pool.leads & (pool.level == 0)).sum())
             history.append((pool.n_evaluated, n_best, cache.n_trained))
             if line is not None:
-                line(
-                    f"{pool.n_evaluated:,}/{limit:,} designs, {n_best} on the front, {cache.n_trained:,} sets trained, "
-                    f"front kept for {pool.n_unchanged:,}"
-                )
+                share = pool.n_evaluated / limit
+                line("searching", share, f"{n_best} on the front, {cache.n_trained:,} sets trained")
 
         if journal is not None:
             journal.begin(type(settings).__name__)

@@ -12,6 +12,7 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
     ├── NoSuchPointError (LookupError)       no point of the front is within the limits asked for
     ├── SpaceTooLargeError (ValueError)      an exact search that would take too long, or too much memory
     ├── InvalidEstimatorError (TypeError)    a stage classifier that cannot give probabilities
+    ├── FileError (ValueError)               a file that is not there, damaged, or of another kind
     ├── CheckpointError (ValueError)         a checkpoint of another run, damaged, or in use
     ├── MissingDependencyError (ImportError) an optional package that is not installed
     └── DataNotAvailableError (OSError)      a data set that cannot be fetched, or is not the published one
@@ -61,6 +62,10 @@ class SpaceTooLargeError(EmscoError, ValueError):
 
 class InvalidEstimatorError(EmscoError, TypeError):
     """The stage classifier cannot be used."""
+
+
+class FileError(EmscoError, ValueError):
+    """A file cannot be read."""
 
 
 class CheckpointError(EmscoError, ValueError):

@@ -6,6 +6,7 @@ import sys
 from time import monotonic
 
 _SECONDS = 10.0
+_BAR = 20
 
 
 class ProgressLine:
@@ -37,21 +38,29 @@ class ProgressLine:
 
 
 class PhaseLine:
-    """How far each phase of a long work is, and about how long it still takes."""
+    """A bar: how far each phase of a long work is, and how long it still takes at most."""
 
     def __init__(self) -> None:
         self._line = ProgressLine()
         self._phase = ""
-        self._began = 0.0
+        self._began = (0.0, 0.0)
 
-    def __call__(self, phase: str, share: float) -> None:
-        """Show which share of a phase is done."""
+    def __call__(self, phase: str, share: float, more: str = "") -> None:
+        """Show which share of a phase is done, and what else there is to say of it."""
         if phase != self._phase:
-            self._phase, self._began = phase, monotonic()
-        taken = monotonic() - self._began
-        left = f", about {taken * (1 - share) / share:.0f} s left" if taken > 1 and 0 < share < 1 else ""
-        self._line(f"{phase}: {100 * share:.0f} %{left}")
+            self._phase, self._began = phase, (monotonic(), share)
+        taken, done = monotonic() - self._began[0], share - self._began[1]
+        left = f", {_duration(taken * (1 - share) / done)} left" if taken > 1 and done > 0 and share < 1 else ""
+        full = round(_BAR * min(max(share, 0.0), 1.0))
+        bar = "█" * full + "░" * (_BAR - full)
+        self._line(f"{phase} {bar} {100 * share:.0f} %{left}{', ' + more if more else ''}")
 
     def close(self) -> None:
         """Leave the line."""
         self._line.close()
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -1,4 +1,4 @@
-"""Tables as users have them (NumPy, pandas, polars), read one column at a time.
+"""Tables as users have them (NumPy, pandas, polars, Arrow), read one column at a time.
 
 Nothing is converted until a column is asked for, and only the rows asked for are looked at: a cell that was not
 bought may hold anything.
@@ -38,6 +38,11 @@ class Table:
             self._data = X
             self.names = tuple(str(name) for name in X.columns)
             self.n_rows = int(X.shape[0])
+        elif kind == "pyarrow" and hasattr(X, "schema"):
+            self._frame = kind
+            self._data = X
+            self.names = tuple(X.schema.names)
+            self.n_rows = int(X.num_rows)
         else:
             self._frame = ""
             self._data = _as_matrix(X)
@@ -57,6 +62,8 @@ class Table:
             return _pandas_column(self._data.iloc[:, position])
         if self._frame == "polars":
             return _polars_column(self._data.to_series(position))
+        if self._frame == "pyarrow":
+            return _arrow_column(self._data.column(position), self.names[position])
         values: NDArray[Any] = self._data[:, position]
         return values
 
@@ -66,12 +73,16 @@ class Table:
             return type(self._data.dtypes.iloc[position]).__name__ == "CategoricalDtype"
         if self._frame == "polars":
             return type(self._data.dtypes[position]).__name__ in ("Categorical", "Enum")
+        if self._frame == "pyarrow":
+            return type(self._data.schema.field(position).type).__name__ == "DictionaryType"
         return False
 
     def numbers(self) -> NDArray[np.float64] | None:
         """Return the whole table as float64 if every column holds plain numbers, else None. Nothing is checked."""
         if self._frame == "polars":
             return None
+        if self._frame == "pyarrow":
+            return _arrow_numbers(self._data)
         dtypes = list(self._data.dtypes) if self._frame == "pandas" else [self._data.dtype]
         if not all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes):
             return None
@@ -209,6 +220,38 @@ def _polars_column(series: Any) -> NDArray[Any]:
     if dtype.is_numeric() or dtype == polars.Boolean:
         return np.asarray(series.cast(polars.Float64).to_numpy())
     return np.array([*series.to_list(), None], dtype=object)[:-1]  # the None keeps lists from becoming a matrix
+
+
+def _arrow_column(column: Any, name: str) -> NDArray[Any]:
+    import pyarrow
+    from pyarrow import types
+
+    kind = column.type
+    if types.is_temporal(kind):
+        raise InvalidInputError(no_dates(name))
+    if types.is_nested(kind):
+        raise InvalidInputError(f"column {name!r} holds {kind}; give one value per cell.")
+    if types.is_boolean(kind):
+        column = column.cast(pyarrow.uint8())
+    if is_arrow_number(column.type) or types.is_null(kind):
+        return np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False))
+    return np.array([*column.to_pylist(), None], dtype=object)[:-1]
+
+
+def is_arrow_number(kind: Any) -> bool:
+    """Return whether an Arrow type is one of numbers."""
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def _arrow_numbers(data: Any) -> NDArray[np.float64] | None:
+    if not all(is_arrow_number(kind) for kind in data.schema.types):
+        return None
+    numbers = np.empty((data.num_rows, data.num_columns), order="F")
+    for position in range(data.num_columns):
+        numbers[:, position] = _arrow_column(data.column(position), "")
+    return numbers
 
 
 def no_dates(name: Any) -> str:

@@ -1,0 +1,740 @@
+"""The command line: parse arguments, call the public API, print."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+import json
+from pathlib import Path
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+import warnings
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from emsco import __version__
+from emsco.exceptions import EmscoError, NoSuchPointError, SearchInterruptedWarning
+
+if TYPE_CHECKING:
+    from emsco.evaluation import Evaluation, Result
+
+INTERRUPTED = 130
+
+_EPILOG = """\b
+Exit codes: 0 done, 1 something is wrong with the input (one line says what),
+2 wrong usage, 130 interrupted."""
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_MODEL = click.argument("model", type=_FILE, metavar="MODEL")
+_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of tables.")
+_ENCODING = click.option("--encoding", default="utf-8", show_default=True, help="Encoding of CSV files.")
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command; return its exit code. A user's mistake ends in one line, never in a traceback."""
+    warnings.showwarning = _show_warning
+    warnings.simplefilter("always")
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    try:
+        code = emsco.main(list(arguments), prog_name="emsco", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("\ninterrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stdout = None  # the reader has seen enough; nothing to flush
+        return 0
+    except EmscoError as error:
+        return _fail(str(error))
+    except MemoryError:
+        return _fail("out of memory; give fewer rows or columns, or a smaller search.")
+    except OSError as error:
+        return _fail(f"{error.filename or 'a file'}: {error.strerror or error}.")
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str) -> int:
+    click.echo(f"error: {message}", err=True)
+    return 1
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"warning: {' '.join(str(message).split())}", err=True)
+
+
+@click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="emsco")
+def emsco() -> None:
+    r"""Classifiers that buy their features in stages, answer early, and stay silent when unsure.
+
+    You have a table of cases with known answers, a price for each feature, and a confidence below which you would
+    rather hear nothing. EMSCO searches the ways to buy features in stages and finds the designs that no other one beats
+    in coverage, accuracy and mean cost.
+
+    \b
+    A first run:
+      emsco fit patients.csv --target died --costs prices.csv --threshold 0.8 -o model.emsco
+      emsco front model.emsco                           all designs worth having
+      emsco use model.emsco --max-cost 40               take another one
+      emsco report model.emsco -o report.html           look at it in a browser
+      emsco predict model.emsco new.csv -o out.csv      decide new cases
+      emsco ask model.emsco                             decide one case, question by question
+    """
+
+
+def _limits(command: Any) -> Any:
+    """Add the options that choose a point of the front."""
+    for option in reversed(
+        (
+            click.option("--max-cost", type=float, metavar="PRICE", help="Most mean cost per case."),
+            click.option("--min-coverage", type=float, metavar="SHARE", help="Least share of labelled cases."),
+            click.option("--min-accuracy", type=float, metavar="SHARE", help="Least share of right labels."),
+            click.option(
+                "--best",
+                type=click.Choice(["fitness", "accuracy", "coverage", "cost"]),
+                help="What decides between the designs within these limits.  [default: fitness]",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+@emsco.command()
+@click.argument("data", type=_FILE, metavar="DATA")
+@click.option("--target", required=True, metavar="COLUMN", help="Column of DATA that holds the label to predict.")
+@click.option(
+    "--costs",
+    type=_FILE,
+    metavar="FILE",
+    help="Price list: CSV with the columns feature,price and optionally unit,group,discount, or JSON or YAML of the "
+    "same. Without it every column costs 1.",
+)
+@click.option("-o", "--output", type=_FILE, default=Path("model.emsco"), show_default=True, help="Model file to write.")
+@click.option("--threshold", type=float, default=0.75, show_default=True, help="Least confidence of a label.")
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Column that is no feature, such as an id; repeatable.")
+@_limits
+@click.option(
+    "--search",
+    type=click.Choice(["auto", "exact", "best-first", "evolution"]),
+    default="auto",
+    show_default=True,
+    help="auto proves the true front where that takes seconds, else searches best-first; evolution is the paper's.",
+)
+@click.option("--max-stages", type=click.IntRange(min=1), metavar="N", help="Most stages of a design.")
+@click.option(
+    "--estimator",
+    type=click.Choice(["logistic", "tree", "forest", "boosting", "naive-bayes"]),
+    default="logistic",
+    show_default=True,
+    help="Classifier of each stage; all but logistic are trained one by one, which is slow.",
+)
+@click.option("--time-limit", type=float, metavar="SECONDS", help="End an exact search with the best front so far.")
+@click.option("--test-size", type=float, default=0.25, show_default=True, help="Share of the rows held out as a test.")
+@click.option("--test", type=_FILE, metavar="FILE", help="Hold out nothing; test on the rows of this file.")
+@click.option("--no-test", is_flag=True, help="Hold out nothing, and get no honest figures.")
+@click.option("--refit", is_flag=True, help="After the search train on the rows that scored the designs, too.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed, the same model.")
+@click.option("--jobs", type=int, default=-1, show_default=True, help="Workers; -1: one per core.")
+@click.option(
+    "--checkpoint",
+    type=_FILE,
+    metavar="FILE",
+    help="Remember the search in this file: killed at any moment, the same command goes on. Removed at the end.",
+)
+@_ENCODING
+@_JSON
+@click.pass_context
+def fit(
+    context: click.Context,
+    data: Path,
+    target: str,
+    costs: Path | None,
+    output: Path,
+    threshold: float,
+    drop: tuple[str, ...],
+    max_cost: float | None,
+    min_coverage: float | None,
+    min_accuracy: float | None,
+    best: str | None,
+    search: str,
+    max_stages: int | None,
+    estimator: str,
+    time_limit: float | None,
+    test_size: float,
+    test: Path | None,
+    no_test: bool,
+    refit: bool,
+    seed: int,
+    jobs: int,
+    checkpoint: Path | None,
+    encoding: str,
+    as_json: bool,
+) -> int:
+    """Search designs for the labelled cases in DATA, a CSV or Parquet file with a header.
+
+    A quarter of the rows is held out; neither training nor search sees them, and the figures printed at the end are of
+    those rows. Text, categories and missing cells (empty, NA, ?) need no preparation.
+    """
+    from emsco.classifier import EMSCOClassifier
+    from emsco.files import TableFile, read_prices, without
+    from emsco.report import console as show
+
+    if output.is_dir() or not output.absolute().parent.is_dir():
+        raise click.UsageError(f"-o {output}: there is no such folder to write a model file to.")
+    file = TableFile(data, encoding=encoding)
+    file.require([target, *drop])
+    features = [name for name in file.names if name != target and name not in drop]
+    prices = None if costs is None else without(read_prices(costs), [target, *drop])
+    X, y, rows_used = _labelled(file, features, target)
+    rest, held_out = _held_out(y, 0.0 if test or no_test else test_size, seed)
+    clf = EMSCOClassifier(
+        prices,
+        threshold=threshold,
+        estimator=_estimator(estimator),
+        max_stages=max_stages,
+        search=_search(search, time_limit),
+        refit=refit,
+        random_state=seed,
+        n_jobs=jobs,
+        verbose=sys.stderr.isatty(),
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        clf.fit(X.take(rest), y[rest], checkpoint=checkpoint)
+    interrupted = False
+    for warning in caught:
+        interrupted |= issubclass(warning.category, SearchInterruptedWarning)
+        if issubclass(warning.category, SearchInterruptedWarning) or issubclass(warning.category, UserWarning):
+            _show_warning(warning.message)
+    evaluation = None
+    if test is not None:
+        other = TableFile(test, encoding=encoding)
+        other.require([target])
+        evaluation = clf.evaluate(*_labelled(other, [f for f in features if f in other.names], target)[:2])
+    elif held_out.size:
+        evaluation = clf.evaluate(X.take(held_out), y[held_out])
+    missed = None
+    if any(value is not None for value in (max_cost, min_coverage, min_accuracy, best)):
+        try:
+            clf.use(clf.front_.choose(max_cost=max_cost, min_coverage=min_coverage, min_accuracy=min_accuracy,
+                                      best=best or "fitness"))  # fmt: skip
+        except NoSuchPointError as error:
+            missed = str(error)
+    clf.save(output, evaluation=evaluation, notes=_notes(context, file, target, len(rows_used), evaluation, test, seed))
+    if checkpoint is not None and not interrupted:
+        checkpoint.unlink(missing_ok=True)
+    if as_json:
+        _print_json({"model": str(output), **_summary(clf, evaluation)})
+    else:
+        show.print_fit(clf, evaluation, data, target, len(rest), output)
+    if missed is not None:
+        return _fail(f"{missed} The model was written, with point {clf.point_} in use.")
+    if interrupted:
+        if checkpoint is not None:
+            click.echo(f"The same command goes on where it was, from {checkpoint}.", err=True)
+        return INTERRUPTED
+    return 0
+
+
+@emsco.command()
+@_MODEL
+@_limits
+@click.option("--sort", type=click.Choice(["fitness", "accuracy", "coverage", "cost"]), default="fitness",
+              show_default=True)  # fmt: skip
+@click.option("--all", "show_all", is_flag=True, help="Show all points, not the first 20.")
+@_JSON
+def front(
+    model: Path,
+    max_cost: float | None,
+    min_coverage: float | None,
+    min_accuracy: float | None,
+    best: str | None,
+    sort: str,
+    show_all: bool,
+    as_json: bool,
+) -> None:
+    """List the designs of MODEL that no other one beats, with their figures on validation rows.
+
+    With limits, only the designs within them.
+    """
+    import numpy as np
+
+    from emsco.report import console as show
+
+    clf = _load(model, searched=True)
+    points = clf.front_
+    inside = points.coverage >= (min_coverage or 0)
+    if max_cost is not None:
+        inside &= points.mean_cost <= max_cost
+    if min_accuracy is not None:
+        inside &= np.nan_to_num(points.accuracy, nan=-1) >= min_accuracy
+    key = {"fitness": -points.fitness, "accuracy": -np.nan_to_num(points.accuracy, nan=-1),
+           "coverage": -points.coverage, "cost": points.mean_cost}[best or sort]  # fmt: skip
+    listed = [int(i) for i in np.argsort(key, kind="stable") if inside[i]]
+    if as_json:
+        _print_json([_point(clf, i) for i in listed])
+        return
+    show.print_front(clf, listed if show_all else listed[:20])
+    if not show_all and len(listed) > 20:
+        click.echo(f"... and {len(listed) - 20} more: --all")
+    click.echo(f"{len(listed)} of {len(points)} designs, * in use. Figures of {points.n_samples} validation rows, on "
+               "which the designs were selected: optimistic.")  # fmt: skip
+
+
+@emsco.command()
+@_MODEL
+@click.argument("point", type=int, required=False)
+@_limits
+@_JSON
+def use(
+    model: Path,
+    point: int | None,
+    max_cost: float | None,
+    min_coverage: float | None,
+    min_accuracy: float | None,
+    best: str | None,
+    as_json: bool,
+) -> None:
+    """Put another POINT of the front into use: its number in `emsco front`, or the best within limits."""
+    from emsco.report import console as show
+
+    limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy, "best": best}
+    given = {name: value for name, value in limits.items() if value is not None}
+    if (point is None) == (not given):
+        raise click.UsageError("give the number of a point, or limits such as --max-cost 40; not both.")
+    clf = _load(model, searched=True)
+    clf.use(clf.front_.choose(**given) if point is None else point)
+    clf.save(model)
+    if as_json:
+        _print_json(_point(clf, clf.point_))
+        return
+    show.print_front(clf, [clf.point_])
+    show.print_stages(clf, clf.evaluation_)
+
+
+@emsco.command()
+@_MODEL
+@click.argument("data", type=_FILE, metavar="DATA")
+@click.option("-o", "--output", type=_FILE, required=True, help="CSV or, by its name, Parquet file to write.")
+@click.option("--keep", multiple=True, metavar="COLUMN", help="Column of DATA to repeat in the output; repeatable.")
+@_ENCODING
+@_JSON
+def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], encoding: str, as_json: bool) -> None:
+    """Decide every case in DATA, a CSV or Parquet file of any length, in some 100 MB of memory.
+
+    The output has a row per case: label (or "inconclusive"), confidence, stage (from 1), cost and what was bought.
+    Columns that no case needs may be absent; cells that a case does not buy are not looked at.
+    """
+    from emsco.files import TableFile
+    from emsco.progress import PhaseLine
+    from emsco.streaming import predict_file
+
+    clf = _load(model)
+    line = PhaseLine() if sys.stderr.isatty() else None
+    totals = predict_file(clf, TableFile(data, encoding=encoding), output, keep=keep, on_progress=line)
+    if line is not None:
+        line.close()
+    mean_cost = totals.cost / totals.n_rows if totals.n_rows else None
+    if as_json:
+        _print_json({"output": str(output), "rows": totals.n_rows, "conclusive": totals.n_conclusive,
+                     "left_at_stage": totals.left, "mean_cost": mean_cost})  # fmt: skip
+        return
+    click.echo(f"{totals.n_rows:,} cases: {totals.n_conclusive:,} with a label, "
+               f"{totals.n_rows - totals.n_conclusive:,} inconclusive"
+               + (f", {mean_cost:,.2f} paid on average" if mean_cost is not None else "")
+               + f". Written to {output}.")  # fmt: skip
+
+
+@emsco.command()
+@_MODEL
+@click.argument("data", type=_FILE, metavar="DATA")
+@click.option("--target", metavar="COLUMN", help="Column that holds the true label.  [default: as in fit]")
+@_ENCODING
+@_JSON
+def evaluate(model: Path, data: Path, target: str | None, encoding: str, as_json: bool) -> None:
+    """Judge MODEL on the labelled cases in DATA, which neither training nor search may have seen."""
+    from emsco.report import console as show
+
+    clf = _load(model)
+    evaluation = _evaluate(clf, data, target, encoding)
+    if as_json:
+        _print_json(_results(clf, evaluation))
+        return
+    show.print_stages(clf, evaluation)
+    show.print_results(clf, evaluation)
+
+
+@emsco.command()
+@_MODEL
+@click.option("-o", "--output", type=_FILE, default=Path("report.html"), show_default=True, help="Page to write.")
+@click.option("--data", type=_FILE, metavar="FILE", help="Judge on these labelled cases instead of those held out.")
+@click.option("--target", metavar="COLUMN", help="Column that holds the true label.  [default: as in fit]")
+@_ENCODING
+def report(model: Path, output: Path, data: Path | None, target: str | None, encoding: str) -> None:
+    """Write a page about MODEL that any browser shows, offline: the front to pick from, the design, its results."""
+    from emsco.report.html import write_report
+
+    clf = _load(model)
+    evaluation = clf.evaluation_ if data is None else _evaluate(clf, data, target, encoding)
+    write_report(clf, output, evaluation=evaluation, notes={**clf.notes_, "model": str(model)})
+    click.echo(f"Written to {output}: open it in a browser.")
+
+
+@emsco.command()
+@_MODEL
+@click.option("--state", type=_FILE, metavar="FILE", help="Keep the case in this file, and go on from it.")
+def ask(model: Path, state: Path | None) -> int:
+    """Decide one case, question by question: asks for what the first stage buys, answers, or asks for more.
+
+    An empty answer means that the value could not be obtained; q leaves.
+    """
+    from emsco.acquisition import Accept, Acquire, Reject
+
+    clf = _load(model)
+    begun = _read_state(state)
+    session = clf.session(begun) if begun is not None else clf.session()
+    spent = 0.0
+    console = Console(highlight=False)
+    while True:
+        match session.step():
+            case Acquire() as request:
+                console.print(_question(request, spent))
+                for column in request.columns:
+                    if not _ask_column(clf, session, column):
+                        _write_state(state, session)
+                        return INTERRUPTED
+                    _write_state(state, session)
+                spent += request.price
+            case Accept() as answer:
+                console.print(f"[bold]{escape(str(answer.label))}[/], {answer.confidence:.1%} sure; "
+                              f"{answer.cost:,.6g} paid.")  # fmt: skip
+                return 0
+            case Reject() as answer:
+                console.print(f"[bold]inconclusive[/]: {answer.confidence:.1%} sure after buying everything, not "
+                              f"{clf.threshold:.0%}; {answer.cost:,.6g} paid.")  # fmt: skip
+                return 0
+
+
+@emsco.command()
+@_MODEL
+@_JSON
+def inspect(model: Path, as_json: bool) -> None:
+    """Say what is in MODEL: classes, features and prices, the search, the design in use, where it came from."""
+    from emsco.report import console as show
+
+    clf = _load(model)
+    if as_json:
+        _print_json(_facts(clf))
+        return
+    facts = {name: value for name, value in _facts(clf).items() if name not in ("prices", "stages")}
+    show.print_facts({**facts, **clf.notes_})
+    show.print_prices(clf)
+    show.print_stages(clf, clf.evaluation_)
+    if clf.evaluation_ is not None:
+        show.print_results(clf, clf.evaluation_)
+
+
+@emsco.command()
+@_MODEL
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER")
+def export(model: Path, folder: Path) -> None:
+    """Write the design in use as ONNX graphs, one per stage, with a manifest, into FOLDER."""
+    _load(model).export_onnx(folder)
+    click.echo(f"Written to {folder}: manifest.json says how the graphs follow each other.")
+
+
+@emsco.command()
+def demo() -> None:
+    """Run the main job on heart-failure data that come with EMSCO."""
+    from emsco.demo import main
+
+    main()
+
+
+@emsco.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def experiments(arguments: tuple[str, ...]) -> int:
+    """Run the paper's experiments; `emsco experiments --help` lists them."""
+    from emsco.experiments.__main__ import main
+
+    try:
+        return main(list(arguments))
+    except SystemExit as ended:
+        return int(ended.code or 0)
+
+
+# ---------------------------------------------------------------- reading
+
+
+def _load(path: Path, *, searched: bool = False) -> Any:
+    from emsco.classifier import EMSCOClassifier
+    from emsco.persistence import load
+
+    clf = load(path)
+    if searched and not isinstance(clf, EMSCOClassifier):
+        raise click.UsageError(f"{path} holds one given design: there is no front to choose from.")
+    return clf
+
+
+def _labelled(file: Any, features: list[str], target: str, numbers: list[str] | None = None) -> tuple[Any, Any, Any]:
+    """Return features and labels of the rows that have a label, and which rows these are."""
+    import numpy as np
+
+    table = file.read([*features, target], numbers=numbers)
+    if not features:
+        raise click.UsageError(f"{file.path} has no column but {target}: there is nothing to predict it from.")
+    known = np.flatnonzero(~np.asarray(table.column(target).is_null()))
+    if known.size < table.num_rows:
+        _show_warning(f"{table.num_rows - known.size} rows of {file.path} have no {target}; they are left out.")
+    table = table.take(known)
+    y = np.array(table.column(target).to_pylist())
+    if y.dtype.kind == "f" and y.size and (y == np.floor(y)).all():
+        y = y.astype(np.int64)
+    return table.select(features), y, known
+
+
+def _held_out(y: Any, share: float, seed: int) -> tuple[Any, Any]:
+    """Return the rows to learn from and the rows to test on, classes in proportion."""
+    import numpy as np
+
+    from emsco.problem import check_target, split_rows
+
+    everyone = np.arange(len(y))
+    if share == 0:
+        return everyone, everyone[:0]
+    if not 0 < share < 1:
+        raise click.UsageError(f"--test-size must be a share between 0 and 1, such as 0.25; got {share:g}.")
+    codes, classes = check_target(y, len(y))
+    return split_rows(codes, float(share), np.random.default_rng(seed), classes)
+
+
+def _evaluate(clf: Any, data: Path, target: str | None, encoding: str) -> "Evaluation":
+    from emsco.encoding import NumberCode
+    from emsco.files import TableFile
+
+    target = target or clf.notes_.get("target")
+    if target is None:
+        raise click.UsageError("the model does not know which column holds the label; give --target.")
+    file = TableFile(data, encoding=encoding)
+    file.require([target])
+    features = [code.name for code in clf._encoder.codes if code.name in file.names]
+    if not features:
+        raise click.UsageError(f"{data} has none of the columns that the model knows.")
+    numbers = [code.name for code in clf._encoder.codes if isinstance(code, NumberCode)]
+    if clf.classes_.dtype.kind in "iuf":
+        numbers.append(target)
+    X, y, _ = _labelled(file, features, target, numbers)
+    evaluation: Evaluation = clf.evaluate(X, y)
+    return evaluation
+
+
+def _estimator(name: str) -> Any:
+    if name == "logistic":
+        return None
+    if name == "tree":
+        from sklearn.tree import DecisionTreeClassifier
+
+        return DecisionTreeClassifier(min_samples_leaf=5)
+    if name == "forest":
+        from sklearn.ensemble import RandomForestClassifier
+
+        return RandomForestClassifier(min_samples_leaf=3)
+    if name == "boosting":
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        return HistGradientBoostingClassifier(max_iter=60, learning_rate=0.1, max_leaf_nodes=15)
+    from sklearn.naive_bayes import GaussianNB
+
+    return GaussianNB()
+
+
+def _search(name: str, time_limit: float | None) -> Any:
+    from emsco.search.bestfirst import BestFirst
+    from emsco.search.evolution import Evolution
+    from emsco.search.exact import Exact
+
+    if time_limit is not None and name != "exact":
+        raise click.UsageError("--time-limit goes with --search exact.")
+    return {"auto": "auto", "exact": Exact(time_limit=time_limit), "best-first": BestFirst(),
+            "evolution": Evolution()}[name]  # fmt: skip
+
+
+def _read_state(path: Path | None) -> Any:
+    if path is None or not path.exists():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"{path} is not the state of a case: {error}.") from error
+
+
+def _write_state(path: Path | None, session: Any) -> None:
+    if path is not None:
+        path.write_text(json.dumps(session.state), encoding="utf-8")
+
+
+# ---------------------------------------------------------------- asking
+
+
+def _question(request: Any, spent: float) -> Text:
+    text = Text()
+    text.append(f"Buy {', '.join(request.features)}", style="bold")
+    text.append(f" for {request.price:,.6g}")
+    if spent:
+        text.append(f" ({spent:,.6g} paid so far)")
+    return text
+
+
+def _ask_column(clf: Any, session: Any, column: str) -> bool:
+    """Ask until a value of a column is accepted; return False if the user has had enough."""
+    from emsco.encoding import CategoryCode
+
+    code = next(code for code in clf._encoder.codes if code.name == column)
+    hint = ""
+    if isinstance(code, CategoryCode):
+        known = sorted(str(c) for c in {*code.categories, *code.rare} if c is not None)
+        hint = f" ({', '.join(known[:8])}{', ...' if len(known) > 8 else ''})" if known else ""
+    while True:
+        answer = click.prompt(f"  {column}{hint}", default="", show_default=False).strip()
+        if answer.lower() == "q":
+            return False
+        value: Any = answer or None
+        if value is not None and not isinstance(code, CategoryCode):
+            try:
+                value = float(answer.replace(",", "."))
+            except ValueError:
+                click.echo(f"  {answer!r} is not a number; leave it empty if it could not be obtained, q to leave.")
+                continue
+        try:
+            session.give({column: value})
+        except EmscoError as error:
+            click.echo(f"  {error}")
+            continue
+        return True
+
+
+# ---------------------------------------------------------------- plain records
+
+
+def _print_json(value: Any) -> None:
+    click.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """Return what JSON can hold: numbers as Python's, NaN as null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and value != value else value
+
+
+def _summary(clf: Any, evaluation: "Evaluation | None") -> dict[str, Any]:
+    certificate = clf.front_.certificate
+    return {
+        "points": len(clf.front_),
+        "in_use": _point(clf, clf.point_),
+        "search": type(clf.search_).__name__,
+        "seconds": round(clf.search_seconds_, 3),
+        "certificate": None if certificate is None else vars(certificate),
+        "test": None if evaluation is None else _results(clf, evaluation),
+    }
+
+
+def _point(clf: Any, i: int) -> dict[str, Any]:
+    point = clf.front_[i]
+    names = clf.front_.feature_names
+    stages = [[n for n, s in zip(names, point.design, strict=True) if s == j] for j in range(point.n_stages)]
+    return {
+        "point": i, "in_use": i == clf.point_, "coverage": point.coverage, "accuracy": point.accuracy,
+        "mean_cost": point.mean_cost, "fitness": point.fitness, "ties": point.n_ties, "stages": stages,
+    }  # fmt: skip
+
+
+def _results(clf: Any, evaluation: "Evaluation") -> dict[str, Any]:
+    def record(result: "Result") -> dict[str, Any]:
+        figures = {
+            figure: {"value": getattr(result, figure), "interval_95": list(result.interval(figure))}
+            for figure in ("coverage", "accuracy", "mean_cost")
+        }
+        counts = {"answered": result.answered, "right": result.right, "inconclusive": result.n_rejected}
+        return {**figures, **counts, "confusion": result.confusion}
+
+    return {
+        "rows": evaluation.n_rows,
+        "classes": list(evaluation.classes),
+        "in_use": record(evaluation.points[getattr(clf, "point_", 0)]),
+        "buy_everything": record(evaluation.everything),
+        "buy_everything_always_answer": record(evaluation.always),
+    }
+
+
+def _facts(clf: Any) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "kind": type(clf).__name__,
+        "classes": clf.classes_.tolist(),
+        "threshold": clf.threshold,
+        "columns": clf.n_features_in_,
+        "stage classifier": type(clf.stages_[0].model).__name__,
+    }
+    if hasattr(clf, "front_"):
+        facts["front"] = f"{len(clf.front_)} points, point {clf.point_} in use"
+        facts["search"] = f"{type(clf.search_).__name__}, {clf.search_seconds_:.1f} s"
+        certificate = clf.front_.certificate
+        if certificate is not None:
+            facts["certificate"] = (
+                f"{'proven' if certificate.proven else 'not proven'}: {certificate.n_designs:,} designs, "
+                f"{certificate.n_walked:,} looked at, {certificate.n_ruled_out:,} ruled out"
+            )
+    facts["prices"] = dict(zip(clf._prices.unit_names, clf._prices.prices.tolist(), strict=True))
+    facts["stages"] = [{"buys": list(stage.features), "price": stage.price} for stage in clf.stages_]
+    return facts
+
+
+def _notes(
+    context: click.Context,
+    file: Any,
+    target: str,
+    n_rows: int,
+    evaluation: "Evaluation | None",
+    test: Path | None,
+    seed: int,
+) -> dict[str, Any]:
+    """Return where a model comes from; enough to make it again."""
+    digest = sha256()
+    with file.path.open("rb") as stream:
+        while part := stream.read(2**20):
+            digest.update(part)
+    return {
+        "data": file.path.name,
+        "data sha256": digest.hexdigest(),
+        "target": target,
+        "rows": n_rows,
+        "test rows": evaluation.n_rows if evaluation else 0,
+        "test file": test.name if test else "held out from the data" if evaluation else "none",
+        "seed": seed,
+        "command": _command(context),
+        "made": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _command(context: click.Context) -> str:
+    """Return the command again, with the options that were not left at their defaults; of paths the names."""
+    words = ["emsco", "fit"]
+    for parameter in context.command.params:
+        value = context.params[parameter.name or ""]
+        if context.get_parameter_source(parameter.name or "") != click.core.ParameterSource.COMMANDLINE:
+            continue
+        for item in value if isinstance(value, tuple) else (value,):
+            shown = item.name if isinstance(item, Path) else str(item)
+            option = [] if isinstance(parameter, click.Argument) else [parameter.opts[-1]]
+            words += option if item is True else [*option, shown]
+    return shlex.join(words)

@@ -1,0 +1,137 @@
+"""Fitted classifiers and their results as tables in a terminal."""
+
+from pathlib import Path
+import sys
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from emsco.evaluation import Evaluation, Result
+from emsco.front import describe
+
+
+def console() -> Console:
+    """Return where tables go: as wide as the terminal, 110 characters elsewhere."""
+    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+
+
+def _grid(*columns: str) -> Grid:
+    """Return a table whose first columns, named with a leading <, are text, and the others figures."""
+    grid = Grid(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for name in columns:
+        left = name.startswith("<")
+        grid.add_column(name.lstrip("<"), justify="left" if left else "right", no_wrap=not left, overflow="fold")
+    return grid
+
+
+def print_fit(clf: Any, evaluation: Evaluation | None, data: Path, target: str, n_rows: int, output: Path) -> None:
+    """Print what a search found, and how the design in use does."""
+    certificate = clf.front_.certificate
+    print(f"{data.name}: {n_rows} rows to learn {target} from"
+               + (f", {evaluation.n_rows} to test on" if evaluation else "")
+               + f"; {len(clf.front_.feature_names)} features, {clf._prices.total:,.6g} for all of them.")  # fmt: skip
+    if certificate is None:
+        print(f"{len(clf.front_)} designs found that no other one found beats, "
+                   f"in {clf.search_seconds_:.1f} s.")  # fmt: skip
+    elif certificate.proven:
+        print(f"{len(clf.front_)} of {certificate.n_designs:,} designs are beaten by no other one: all of them, "
+                   f"proven in {certificate.seconds:.1f} s.")  # fmt: skip
+    else:
+        print(f"{len(clf.front_)} designs of {certificate.n_designs:,} found so far, not proven.")
+    print(f"\nIn use: point {clf.point_} of the front.")
+    print_stages(clf, evaluation)
+    print_results(clf, evaluation)
+    print(f"Written to {output}. Next: emsco front {output}, emsco report {output} -o report.html")
+
+
+def print_front(clf: Any, points: list[int]) -> None:
+    """Print points of the front, a line each."""
+    grid = _grid("point", "stages", "coverage", "accuracy", "mean cost", "<buys, stage | stage")
+    for i in points:
+        point = clf.front_[i]
+        mark = "*" if i == clf.point_ else " "
+        grid.add_row(
+            f"{mark}{i}", str(point.n_stages), _percent(point.coverage), _percent(point.accuracy),
+            f"{point.mean_cost:,.2f}", Text(describe(point.design, clf.front_.feature_names)),
+            style="bold" if i == clf.point_ else None,
+        )  # fmt: skip
+    console().print(grid)
+
+
+def print_stages(clf: Any, evaluation: Evaluation | None) -> None:
+    """Print what each stage buys, and what becomes of the test cases there."""
+    result = None if evaluation is None else evaluation.points[getattr(clf, "point_", 0)]
+    grid = _grid("stage", "<buys", "price", *(("cases", "get a label", "right") if result else ()))
+    waiting = result.n_rows if result else 0
+    for j, stage in enumerate(clf.stages_):
+        figures: list[str] = []
+        if result is not None:
+            figures = [str(waiting), str(result.answered[j]), str(result.right[j])]
+            waiting -= result.answered[j]
+        grid.add_row(str(j + 1), Text(", ".join(stage.features)), f"{stage.price:,.6g}", *figures)
+    if result is not None:
+        grid.add_row("", "inconclusive", "", str(waiting), "", "")
+    console().print(grid)
+
+
+def print_results(clf: Any, evaluation: Evaluation | None) -> None:
+    """Print the design in use beside buying everything."""
+    if evaluation is None:
+        point = clf.front_[clf.point_] if hasattr(clf, "front_") else None
+        if point is not None:
+            print(f"On {clf.front_.n_samples} validation rows, on which the design was selected (optimistic): "
+                       f"coverage {_percent(point.coverage)}, accuracy {_percent(point.accuracy)}, mean cost "
+                       f"{point.mean_cost:,.2f}.")  # fmt: skip
+        return
+    grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "right of given", "mean cost")
+    for name, result in (
+        ("the design in use", evaluation.points[getattr(clf, "point_", 0)]),
+        ("buy everything, same threshold", evaluation.everything),
+        ("buy everything, always answer", evaluation.always),
+    ):
+        given, right = sum(result.answered), sum(result.right)
+        grid.add_row(
+            name, _with_interval(result, "coverage"), _with_interval(result, "accuracy"), f"{right} of {given}",
+            _with_interval(result, "mean_cost"),
+        )  # fmt: skip
+    console().print(grid)
+    print("In brackets: 95 % intervals.")
+
+
+def print_prices(clf: Any) -> None:
+    """Print what can be bought."""
+    prices = clf._prices
+    names = [code.name for code in clf._encoder.codes]
+    grid = _grid("<buy", "<columns", "price", "<group", "discount")
+    for i, unit in enumerate(prices.unit_names):
+        columns = [names[c] for c in prices.unit_columns[i]]
+        groups = [group for group, members in zip(prices.group_names, prices.groups.T, strict=True) if members[i]]
+        discount = f"{prices.own_prices[i]:,.6g}" if groups else ""
+        grid.add_row(
+            Text(unit), Text(", ".join(columns)), f"{prices.prices[i]:,.6g}", Text(", ".join(groups)), discount
+        )
+    console().print(grid)
+
+
+def _with_interval(result: Result, figure: str) -> str:
+    low, high = result.interval(figure)
+    if figure == "mean_cost":
+        return f"{result.mean_cost:,.2f} ({low:,.2f} to {high:,.2f})"
+    return f"{_percent(getattr(result, figure))} ({100 * low:.0f} to {100 * high:.0f})"
+
+
+def _percent(share: float) -> str:
+    return "-" if share != share else f"{100 * share:.1f} %"
+
+
+def print_facts(facts: dict[str, Any]) -> None:
+    """Print names and values, a line each."""
+    grid = Grid(box=None, show_header=False, pad_edge=False)
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in facts.items():
+        grid.add_row(name, Text(", ".join(map(str, value)) if isinstance(value, list) else str(value)))
+    console().print(grid)
