@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from emsco.evaluation import Evaluation
     from emsco.exceptions import EmscoError, EmscoWarning
     from emsco.front import Front
+    from emsco.persistence import load
     from emsco.prices import Prices
     from emsco.search.bestfirst import BestFirst
     from emsco.search.evolution import Evolution
@@ -29,6 +30,7 @@ __all__ = [
     "MultiStageClassifier",
     "Prices",
     "Stage",
+    "load",
 ]
 
 _HOME = {
@@ -44,6 +46,7 @@ _HOME = {
     "MultiStageClassifier": "classifier",
     "Prices": "prices",
     "Stage": "decisions",
+    "load": "persistence",
 }
 
 

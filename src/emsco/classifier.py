@@ -183,12 +183,33 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             classes=tuple(self.classes_.tolist()),
         )
 
+    def save(self, path: str | PathLike[str], *, evaluation: Evaluation | None = None, notes: Any = None) -> None:
+        """Write the classifier, every point of its front included, to a file that ``emsco.load`` reads.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that is there is replaced, whole or not at all.
+        evaluation : Evaluation or None
+            What ``evaluate`` returned, to be kept with the model. None: that of the file it was loaded from, if any.
+        notes : dict or None
+            Anything that JSON can hold, such as where the data come from. None: those of the file it was loaded from.
+
+        Raises
+        ------
+        ModelFileError
+            The file cannot be written, or holds an estimator that could not be loaded again.
+        """
+        from emsco.persistence import save
+
+        save(self, path, evaluation=evaluation, notes=notes)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_cascade")
 
     def _read_table(self, X: Any) -> Table:
         """Check the training table and record its columns as scikit-learn does; what was fitted before is void."""
-        for name in ("_cascade", "front_"):
+        for name in ("_cascade", "front_", "evaluation_", "notes_"):
             self.__dict__.pop(name, None)
         table = Table(X)
         check_size(table)
@@ -221,7 +242,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 Stage(
                     features=tuple(prices.unit_names[unit] for unit in new),
                     price=prices.price_of(design == j, design < j),
-                    model=self._models[_key(units)],
+                    model=self._models[set_key(units)],
                     new_columns=tuple(c for unit in new for c in prices.unit_columns[unit]),
                     encoded_columns=self._encoder.positions(owned),
                 )
@@ -526,8 +547,8 @@ class EMSCOClassifier(_StagedClassifier):
             everything = _without_validation(encoder.encode(table, slice(None)), codes, classes.size, encoder, prices)
             models = _train_models(_trainer(everything, self.estimator, seed, n_jobs), front.designs)
         else:
-            sets = _distinct_sets(front.designs)
-            models = dict(zip(map(_key, sets), cache.models(sets), strict=True))
+            sets = distinct_sets(front.designs)
+            models = dict(zip(map(set_key, sets), cache.models(sets), strict=True))
 
         self.classes_, self._prices, self._encoder, self._named = classes, prices, encoder, table.named
         self.front_ = front
@@ -762,7 +783,7 @@ def _without_validation(
     )
 
 
-def _distinct_sets(designs: IntArray) -> BoolArray:
+def distinct_sets(designs: IntArray) -> BoolArray:
     """Return the feature sets that the designs need, each once."""
     acquired, exists = acquired_sets(designs)
     return np.unique(acquired[exists], axis=0)
@@ -770,11 +791,12 @@ def _distinct_sets(designs: IntArray) -> BoolArray:
 
 def _train_models(trainer: StageTrainer, designs: IntArray) -> dict[bytes, StageModel]:
     """Train the feature sets that the designs need, by set; no validation samples, so nothing to score."""
-    sets = _distinct_sets(designs)
-    return dict(zip(map(_key, sets), trainer.models(sets, trainer.train(sets)), strict=True))
+    sets = distinct_sets(designs)
+    return dict(zip(map(set_key, sets), trainer.models(sets, trainer.train(sets)), strict=True))
 
 
-def _key(units: BoolArray) -> bytes:
+def set_key(units: BoolArray) -> bytes:
+    """Return a set of units as the key of its model."""
     return np.packbits(units).tobytes()
 
 

@@ -98,8 +98,18 @@ class Encoder:
     """
 
     def __init__(self, table: Table, rows: Rows, *others: Table) -> None:
-        self.codes = [self._code(c, table, rows, others) for c in range(len(table.names))]
-        self.starts = np.cumsum([0, *(len(code.names) for code in self.codes)])
+        self._set([self._code(c, table, rows, others) for c in range(len(table.names))])
+
+    @classmethod
+    def of(cls, codes: Sequence[ColumnCode]) -> "Encoder":
+        """Return the encoder of columns that were learned before."""
+        encoder = cls.__new__(cls)
+        encoder._set(list(codes))
+        return encoder
+
+    def _set(self, codes: list[ColumnCode]) -> None:
+        self.codes = codes
+        self.starts = np.cumsum([0, *(len(code.names) for code in codes)])
 
     @staticmethod
     def _code(c: int, table: Table, rows: Rows, others: tuple[Table, ...]) -> ColumnCode:

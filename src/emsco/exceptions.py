@@ -14,6 +14,8 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
     ├── InvalidEstimatorError (TypeError)    a stage classifier that cannot give probabilities
     ├── FileError (ValueError)               a file that is not there, damaged, or of another kind
     ├── CheckpointError (ValueError)         a checkpoint of another run, damaged, or in use
+    ├── ModelFileError (ValueError)          a model file that cannot be read or written: damaged, newer, another kind
+    ├── ExportError (ValueError)             a classifier that cannot be written as ONNX graphs
     ├── MissingDependencyError (ImportError) an optional package that is not installed
     └── DataNotAvailableError (OSError)      a data set that cannot be fetched, or is not the published one
 
@@ -70,6 +72,14 @@ class FileError(EmscoError, ValueError):
 
 class CheckpointError(EmscoError, ValueError):
     """The checkpoint cannot be used for this run."""
+
+
+class ModelFileError(EmscoError, ValueError):
+    """A model file cannot be read or written."""
+
+
+class ExportError(EmscoError, ValueError):
+    """A classifier cannot be written as ONNX graphs."""
 
 
 class MissingDependencyError(EmscoError, ImportError):

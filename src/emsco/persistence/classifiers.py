@@ -1,0 +1,345 @@
+"""Trained classifiers <-> members of a model file.
+
+Whoever can write a file can also write its checksums, so every number read is checked: against its range, and against
+the other numbers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+import sklearn
+from sklearn.utils.validation import check_is_fitted
+
+import emsco
+from emsco.classifier import EMSCOClassifier, MultiStageClassifier, distinct_sets, set_key
+from emsco.encoding import CategoryCode, ColumnCode, Encoder, NumberCode
+from emsco.evaluation import Evaluation
+from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError
+from emsco.front import Front
+from emsco.partition import IntArray, check_design, stage_counts
+from emsco.persistence import container, estimators
+from emsco.persistence.container import damaged, shown
+from emsco.persistence.fields import Fields
+from emsco.persistence.parameters import (
+    parameters_from_json,
+    parameters_to_json,
+    price_list_to_json,
+    prices_from_json,
+    search_from_json,
+    search_to_json,
+)
+from emsco.prices import PriceList, resolve
+from emsco.problem import unit_membership
+from emsco.rejection import check_threshold
+from emsco.search.exact import Certificate
+from emsco.stages.base import StageModel
+from emsco.stages.logistic import LogisticModel
+
+Classifier = EMSCOClassifier | MultiStageClassifier
+Members = dict[str, bytes]
+
+_KINDS: dict[str, type[Classifier]] = {"EMSCOClassifier": EMSCOClassifier, "MultiStageClassifier": MultiStageClassifier}
+_FIGURES = ("coverage", "accuracy", "mean_cost", "fitness")
+_MOST_CLASSES = 256
+_MOST_CELLS = 2**28  # designs x stages x units, which are looked at together
+_LARGEST_WEIGHT = 1e200  # times the farthest encoded value, and added up, it stays finite
+_LABEL_TYPE = re.compile(r"\|b1|\|O|[<>|][iu][1248]|[<>]f[248]|[<>]U[1-9]\d{0,5}")
+
+
+def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
+    """Return the members of the file of a fitted classifier."""
+    if type(clf) not in _KINDS.values():
+        raise ModelFileError(f"{type(clf).__name__} cannot be saved; only {' and '.join(_KINDS)} can.")
+    check_is_fitted(clf)
+    members: Members = {}
+    arrays: dict[str, NDArray[Any]] = {}
+    parameters = clf.get_params(deep=False)
+    designs = clf._designs()
+    record: dict[str, Any] = {
+        "written_by": {"emsco": emsco.__version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
+        "classifier": type(clf).__name__,
+        "parameters": parameters_to_json(parameters),
+        "estimator": None if parameters["estimator"] is None else "estimator.skops",
+        "classes": _classes_to_json(clf.classes_),
+        "columns": [_column_to_json(code) for code in clf._encoder.codes],
+        "named": clf._named,
+        "feature_names_in": hasattr(clf, "feature_names_in_"),
+        "prices": price_list_to_json(clf._prices),
+        "evaluation": _evaluation_to_json(evaluation, designs, clf.classes_.size),
+        "notes": _notes(notes),
+    }
+    arrays["designs"] = designs
+    if isinstance(clf, EMSCOClassifier):
+        front = clf.front_
+        record |= {
+            "point": clf.point_,
+            "n_samples": front.n_samples,
+            "certificate": None if front.certificate is None else asdict(front.certificate),
+            "search": search_to_json(clf.search_),
+            "search_seconds": clf.search_seconds_,
+            "n_generations": clf.n_generations_,
+            "n_feature_sets": clf.n_feature_sets_,
+        }
+        arrays |= {name: getattr(front, name) for name in (*_FIGURES, "n_ties", "reached")}
+        arrays["history"] = clf.history_
+    models = [clf._models[set_key(units)] for units in distinct_sets(designs)]
+    if all(isinstance(model, LogisticModel) for model in models):
+        record["models"] = "logistic"
+        arrays["weights"] = np.concatenate([model.coef_.ravel() for model in models])
+        arrays["intercepts"] = np.array([model.intercept_ for model in models])
+    else:
+        record["models"] = "skops"
+        members = {f"models/{i}.skops": estimators.to_bytes(model) for i, model in enumerate(models)}
+    if parameters["estimator"] is not None:
+        members["estimator.skops"] = estimators.to_bytes(parameters["estimator"])
+    members |= {f"arrays/{name}.npy": container.array_to_bytes(array) for name, array in arrays.items()}
+    return {"model.json": container.to_json(record), **members}
+
+
+def from_members(members: Mapping[str, bytes]) -> Classifier:
+    """Return the classifier of a file."""
+    return _Reading(members).classifier()
+
+
+class _Reading:
+    """One file being read; ``left`` holds the members nobody has asked for."""
+
+    def __init__(self, members: Mapping[str, bytes]) -> None:
+        self.left = dict(members)
+        self.record = Fields(container.from_json(self.member("model.json"), "model.json"), "model.json")
+
+    def member(self, name: str) -> bytes:
+        if name not in self.left:
+            raise damaged(f"{name} is missing")
+        return self.left.pop(name)
+
+    def array(self, name: str, dtype: str, *shape: int | None) -> NDArray[Any]:
+        return container.array_from_bytes(self.member(f"arrays/{name}.npy"), name, dtype, shape)
+
+    def classifier(self) -> Classifier:
+        record = self.record
+        kind = _KINDS.get(record.text("classifier"))
+        if kind is None:
+            record.refuse("classifier", f"one of {', '.join(_KINDS)}")
+        clf = kind(**parameters_from_json(record.part("parameters"), kind._get_param_names()))
+        try:
+            check_threshold(clf.threshold)
+        except EmscoError as error:
+            raise damaged(str(error).rstrip(".")) from error
+        if record.raw("estimator") is not None:
+            clf.estimator = estimators.from_bytes(self.member("estimator.skops"), "estimator.skops")
+        clf.classes_ = _classes_from_json(record.part("classes"))
+        clf._encoder = encoder = _encoder(record)
+        clf._named = record.flag("named")
+        clf.n_features_in_ = len(encoder.codes)
+        if record.flag("feature_names_in"):
+            clf.feature_names_in_ = np.array([code.name for code in encoder.codes], dtype=object)
+        clf._prices = _price_list(record, len(encoder.codes))
+        designs = self.designs(clf._prices)
+        clf._models = self.models(designs, encoder, clf._prices, clf.classes_.size)
+        clf.evaluation_ = _evaluation_from_json(record, designs, clf.classes_)
+        clf.notes_ = record.raw("notes")
+        if not isinstance(clf.notes_, dict):
+            record.refuse("notes", "an object")
+        if isinstance(clf, EMSCOClassifier):
+            clf.front_ = self.front(designs, clf._prices)
+            clf.search_ = search_from_json(record.part("search"))
+            clf.search_seconds_ = record.number("search_seconds", 0)
+            clf.n_generations_ = record.whole("n_generations")
+            clf.n_feature_sets_ = record.whole("n_feature_sets")
+            clf.history_ = self.array("history", "<i8", None, 3)
+            clf.use(record.whole("point", most=len(designs) - 1))
+        elif len(designs) > 1:
+            raise damaged("a classifier of a given design has several")
+        else:
+            clf._deploy(designs[0])
+        if self.left:
+            raise damaged(f"nothing refers to {shown(sorted(self.left))}")
+        return clf
+
+    def designs(self, prices: PriceList) -> IntArray:
+        designs = self.array("designs", "<i8", None, prices.n_units)
+        if not len(designs) or not 0 <= designs.min() <= designs.max() < prices.n_units:
+            raise damaged("designs hold stages that there cannot be")
+        if designs.size * (int(designs.max()) + 1) > _MOST_CELLS:
+            raise ModelFileError(f"{len(designs):,} designs of {prices.n_units:,} units are more than can be read.")
+        for design in designs:
+            try:
+                check_design(design, prices.unit_names)
+            except EmscoError as error:
+                raise damaged(str(error).rstrip(".")) from error
+        return designs
+
+    def models(self, designs: IntArray, encoder: Encoder, prices: PriceList, n_classes: int) -> dict[bytes, StageModel]:
+        """Return the models of the feature sets that the designs need; these come in the order of the sets."""
+        sets = distinct_sets(designs)
+        widths = (sets @ unit_membership(encoder, prices)).sum(axis=1).tolist()
+        models: list[StageModel]
+        if self.record.text("models") == "logistic":
+            n_logits = 1 if n_classes == 2 else n_classes
+            weights = self.array("weights", "<f8", n_logits * sum(widths))
+            intercepts = self.array("intercepts", "<f8", len(sets), n_logits)
+            if not all((np.abs(numbers) <= _LARGEST_WEIGHT).all() for numbers in (weights, intercepts)):
+                raise damaged("weights are not finite")
+            parts = np.split(weights, n_logits * np.cumsum(widths)[:-1])
+            models = [LogisticModel(w.reshape(n_logits, -1), b) for w, b in zip(parts, intercepts, strict=True)]
+        elif self.record.text("models") == "skops":
+            models = []
+            for i, width in enumerate(widths):
+                name = f"models/{i}.skops"
+                models.append(estimators.from_bytes(self.member(name), name))
+                estimators.check_model(models[-1], name, n_columns=width, n_classes=n_classes)
+        else:
+            self.record.refuse("models", "logistic or skops")
+        return dict(zip(map(set_key, sets), models, strict=True))
+
+    def front(self, designs: IntArray, prices: PriceList) -> Front:
+        n = len(designs)
+        n_samples = self.record.whole("n_samples", 1)
+        figures = {name: self.array(name, "<f8", n) for name in _FIGURES}
+        n_ties, reached = self.array("n_ties", "<i8", n), self.array("reached", "<i8", n, None)
+        shares = (figures["coverage"], figures["accuracy"][~np.isnan(figures["accuracy"])])
+        sound = (
+            all(((share >= 0) & (share <= 1)).all() for share in shares)
+            and all(np.isfinite(figures[name]).all() and figures[name].min() >= 0 for name in ("mean_cost", "fitness"))
+            and n_ties.min() >= 1
+            and reached.shape[1] > designs.max()
+            and 0 <= reached.min() <= reached.max() <= n_samples
+        )
+        if not sound:
+            raise damaged("figures of the front are out of range")
+        certificate = None
+        if self.record.raw("certificate") is not None:
+            part = self.record.part("certificate")
+            counts = {name: part.whole(name, most=10**100) for name in ("n_designs", "n_walked", "n_ruled_out")}
+            certificate = Certificate(**counts, seconds=part.number("seconds", 0), proven=part.flag("proven"))
+        for array in (designs, *figures.values(), n_ties, reached):
+            array.setflags(write=False)
+        ties = tuple(designs[i : i + 1] for i in range(n))
+        names = prices.unit_names
+        return Front(designs, **figures, n_ties=n_ties, ties=ties, feature_names=names, n_samples=n_samples,
+                     reached=reached, certificate=certificate)  # fmt: skip
+
+
+def _classes_to_json(classes: NDArray[Any]) -> dict[str, Any]:
+    labels = classes.tolist()
+    if not _LABEL_TYPE.fullmatch(classes.dtype.str) or not all(isinstance(v, bool | int | float | str) for v in labels):
+        raise ModelFileError(f"labels of type {classes.dtype} cannot be saved; use text, numbers or booleans.")
+    return {"dtype": classes.dtype.str, "labels": labels}
+
+
+def _classes_from_json(record: Fields) -> NDArray[Any]:
+    dtype, labels = record.text("dtype"), record.items("labels")
+    if not _LABEL_TYPE.fullmatch(dtype) or not 2 <= len(labels) <= _MOST_CLASSES:
+        raise damaged(f"{len(labels)} labels of type {shown(dtype)}")
+    wanted = {"b": bool, "i": int, "u": int, "f": float, "U": str}.get(np.dtype(dtype).kind)
+    if not all(type(v) is wanted if wanted else isinstance(v, bool | int | float | str) for v in labels):
+        record.refuse("labels", f"labels of type {dtype}")
+    try:
+        classes = np.array(labels, dtype=dtype)
+        sound = classes.tolist() == labels and bool((classes[:-1] < classes[1:]).all())
+    except (ValueError, TypeError, OverflowError) as error:
+        raise damaged(f"the labels cannot be read ({error})") from error
+    if not sound:
+        record.refuse("labels", "distinct labels in order")
+    return classes
+
+
+def _column_to_json(code: ColumnCode) -> dict[str, Any]:
+    if isinstance(code, NumberCode):
+        return {"kind": "number", **asdict(code)}
+    rare = sorted(code.rare, key=lambda c: (c is None, c or ""))
+    return {"kind": "category", "name": code.name, "categories": list(code.categories), "rare": rare}
+
+
+def _encoder(record: Fields) -> Encoder:
+    codes = [_column_from_json(column) for column in record.parts("columns")]
+    if not codes or len({code.name for code in codes}) < len(codes):
+        raise damaged("column names are not distinct")
+    return Encoder.of(codes)
+
+
+def _column_from_json(record: Fields) -> ColumnCode:
+    name = record.text("name")
+    if record.text("kind") == "number":
+        scale = record.number("inverse_scale", np.nextafter(0, 1))
+        return NumberCode(name, record.number("mean"), scale, record.flag("flags_missing"))
+    if record.text("kind") != "category":
+        record.refuse("kind", "number or category")
+    categories, rare = record.items("categories"), record.items("rare")
+    known = [*categories, *rare]
+    if not categories or not all(c is None or isinstance(c, str) for c in known) or len(set(known)) < len(known):
+        raise damaged(f"the categories of {shown(name)} are not distinct texts")
+    return CategoryCode(name, tuple(categories), bool(rare), frozenset(rare))
+
+
+def _price_list(record: Fields, n_columns: int) -> PriceList:
+    """Return the prices of a file's columns; the columns go by their positions."""
+    try:
+        prices = resolve(prices_from_json(record.part("prices")), [str(i) for i in range(n_columns)])
+    except EmscoError as error:
+        raise damaged(str(error).rstrip(".")) from error
+    if list(prices.unit_names) != list(record.part("prices").part("units")):
+        raise damaged("the units are not in the order of their columns")
+    return prices
+
+
+def _evaluation_to_json(evaluation: Any, designs: IntArray, n_classes: int) -> dict[str, Any] | None:
+    if evaluation is None:
+        return None
+    n_stages = stage_counts(designs).tolist()
+    if (
+        not isinstance(evaluation, Evaluation)
+        or len(evaluation.classes) != n_classes
+        or [len(result.paid) for result in evaluation.points] != n_stages
+    ):
+        raise InvalidParameterError(
+            f"evaluation is {shown(evaluation)}; give what this classifier's evaluate returned, {len(n_stages)} points "
+            f"with {n_classes} classes."
+        )
+    record = evaluation.to_dict()
+    return {name: record[name] for name in ("points", "everything", "always")}
+
+
+def _evaluation_from_json(record: Fields, designs: IntArray, classes: NDArray[Any]) -> Evaluation | None:
+    if record.raw("evaluation") is None:
+        return None
+    part = record.part("evaluation")
+    points = part.parts("points")
+    if len(points) != len(designs):
+        part.refuse("points", f"a list of {len(designs)}")
+    for result, n_stages in zip(points, stage_counts(designs).tolist(), strict=True):
+        _check_result(result, n_stages, classes.size)
+    for name in ("everything", "always"):
+        _check_result(part.part(name), 1, classes.size)
+    return Evaluation.from_dict(record.raw("evaluation"), classes.tolist())
+
+
+def _check_result(record: Fields, n_stages: int, n_classes: int) -> None:
+    answered, right = record.wholes("answered", n_stages), record.wholes("right", n_stages)
+    paid = Fields(dict(enumerate(record.items("paid", n_stages))), "paid")
+    for stage in paid:
+        paid.number(stage, 0)
+    confusion = Fields(dict(enumerate(record.items("confusion", n_classes))), "confusion")
+    counted = sum(sum(confusion.wholes(label, n_classes + 1)) for label in confusion)
+    n_rows = sum(answered) + record.whole("n_rejected", most=2**53)
+    if not n_rows or counted != n_rows or any(r > a for r, a in zip(right, answered, strict=True)):
+        raise damaged("the counts of an evaluation do not add up")
+
+
+def _notes(notes: Any) -> dict[str, Any]:
+    if notes is None:
+        return {}
+    try:
+        if not isinstance(notes, dict) or container.depth(notes) >= container.MAX_JSON_DEPTH:
+            raise TypeError("it is not a dict of JSON's kinds")
+        container.to_json(notes)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidParameterError(
+            f"notes must be a dict of text, numbers, lists and dicts, as JSON has them; got {shown(notes)}: {error}."
+        ) from error
+    return notes

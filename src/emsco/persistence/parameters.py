@@ -1,0 +1,163 @@
+"""What a user set <-> JSON: parameters, prices, searches."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+
+from emsco.exceptions import EmscoError, ModelFileError
+from emsco.persistence.container import damaged, shown
+from emsco.persistence.fields import Fields
+from emsco.prices import Costs, PriceList, Prices
+from emsco.search.bestfirst import BestFirst
+from emsco.search.evolution import Evolution
+from emsco.search.exact import Exact
+
+Search = Evolution | BestFirst | Exact
+_SEARCHES: dict[str, type[Search]] = {"Evolution": Evolution, "BestFirst": BestFirst, "Exact": Exact}
+
+
+def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a classifier, its estimator apart; functions and generators are not kept."""
+    record: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if name == "costs":
+            record[name] = costs_to_json(value)
+        elif name == "search":
+            record[name] = value if isinstance(value, str) else search_to_json(value)
+        elif name == "design":
+            record[name] = _design_to_json(value)
+        elif name == "choose" and callable(value):
+            record[name] = "fitness"
+        elif name == "random_state" and not isinstance(value, int | np.integer):
+            record[name] = None
+        elif name != "estimator":
+            record[name] = _scalar(name, value)
+    return record
+
+
+def parameters_from_json(record: Fields, known: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters that a file has; those it lacks keep their defaults."""
+    parameters: dict[str, Any] = {}
+    for name in record:
+        if name not in known or name == "estimator":
+            raise damaged(f"there is no parameter {shown(name)}")
+        value = record.raw(name)
+        if name == "costs":
+            parameters[name] = None if value is None else costs_from_json(record.part(name))
+        elif name == "search" and isinstance(value, dict):
+            parameters[name] = search_from_json(record.part(name))
+        elif name == "design" and value is not None:
+            if not _are(record.items(name), int) and not all(_are(stage, str) for stage in record.items(name)):
+                record.refuse(name, "stage numbers, or names per stage")
+            parameters[name] = value
+        elif name == "n_jobs" and value is not None:
+            parameters[name] = record.whole(name, -(2**15), 2**15) or record.refuse(name, "workers")
+        elif isinstance(value, dict | list):
+            record.refuse(name, "a single value")
+        else:
+            parameters[name] = value
+    return parameters
+
+
+def search_to_json(search: Search) -> dict[str, Any]:
+    """Return the settings of a search."""
+    return {"kind": type(search).__name__, **{key: _scalar(key, value) for key, value in asdict(search).items()}}
+
+
+def search_from_json(record: Fields) -> Search:
+    """Return the settings of a search; they check themselves."""
+    kind = _SEARCHES.get(record.text("kind"))
+    if kind is None:
+        record.refuse("kind", f"one of {', '.join(_SEARCHES)}")
+    settings = {name: record.raw(name) for name in record if name != "kind"}
+    if not set(settings) <= {field.name for field in fields(kind)}:
+        raise damaged(f"{kind.__name__} has no settings {shown(sorted(settings))}")
+    try:
+        return kind(**settings)
+    except (EmscoError, OverflowError) as error:
+        raise damaged(str(error).rstrip(".")) from error
+
+
+def costs_to_json(costs: Costs) -> dict[str, Any] | None:
+    """Return prices as the user gave them."""
+    if costs is None:
+        return None
+    if isinstance(costs, Prices):
+        return {"kind": "prices", **_prices_to_json(costs)}
+    if hasattr(costs, "to_dict") and not isinstance(costs, Mapping):  # a pandas Series, by name unless it only counts
+        by_name = list(costs.index) != list(range(len(costs)))  # type: ignore[union-attr,arg-type]
+        costs = costs.to_dict() if by_name else costs.to_numpy()  # type: ignore[union-attr]
+    if isinstance(costs, Mapping):
+        return {"kind": "mapping", "price": {str(key): float(value) for key, value in costs.items()}}
+    return {"kind": "array", "price": np.asarray(costs, dtype=np.float64).tolist()}
+
+
+def costs_from_json(record: Fields) -> Costs:
+    """Return prices in the form in which they were given."""
+    kind = record.text("kind")
+    if kind == "prices":
+        return prices_from_json(record)
+    if kind == "mapping":
+        return _numbers(record.part("price"))
+    if kind != "array":
+        record.refuse("kind", "prices, mapping or array")
+    values = Fields(dict(enumerate(record.items("price"))), "costs.price")
+    return np.array([values.number(i) for i in values])
+
+
+def price_list_to_json(prices: PriceList) -> dict[str, Any]:
+    """Return what units cost, from which the rest of a price list follows; columns are given by position."""
+    names = prices.unit_names
+    return {
+        "units": {name: list(columns) for name, columns in zip(names, prices.unit_columns, strict=True)},
+        "price": dict(zip(names, prices.prices.tolist(), strict=True)),
+        "groups": {
+            group: [name for name, member in zip(names, members, strict=True) if member]
+            for group, members in zip(prices.group_names, prices.groups.T, strict=True)
+        },
+        "discount": {names[unit]: float(prices.own_prices[unit]) for unit in np.flatnonzero(prices.groups.any(axis=1))},
+    }
+
+
+def prices_from_json(record: Fields) -> Prices:
+    """Return prices whose units list columns by name, or by position as text."""
+    parts: dict[str, dict[str, Any]] = {}
+    for name in ("units", "groups"):
+        part = record.part(name)
+        parts[name] = {key: [str(member) for member in part.items(key)] for key in part}
+    return Prices(price=_numbers(record.part("price")), discount=_numbers(record.part("discount")), **parts)
+
+
+def _prices_to_json(prices: Prices) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    for name in ("units", "groups"):
+        record[name] = {str(key): [str(m) for m in members] for key, members in getattr(prices, name).items()}
+    for name in ("price", "discount"):
+        record[name] = {str(key): float(value) for key, value in getattr(prices, name).items()}
+    return record
+
+
+def _numbers(record: Fields) -> dict[str, float]:
+    return {key: record.number(key) for key in record}
+
+
+def _design_to_json(design: Any) -> list[Any] | None:
+    if design is None:
+        return None
+    entries = list(getattr(design, "design", design))
+    if all(isinstance(entry, Sequence | set | frozenset | np.ndarray) for entry in entries):
+        return [[str(name) for name in stage] for stage in entries]
+    return [int(stage) for stage in entries]
+
+
+def _are(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(isinstance(v, kind) and not isinstance(v, bool) for v in values)
+
+
+def _scalar(name: str, value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise ModelFileError(f"the parameter {name} is {shown(value)}, which a model file cannot hold.")
+    return value
