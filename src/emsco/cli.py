@@ -89,21 +89,21 @@ def emsco() -> None:
 
 
 def _limits(command: Any) -> Any:
-    """Add the options that choose a point of the front."""
-    for option in reversed(
-        (
-            click.option("--max-cost", type=float, metavar="PRICE", help="Most mean cost per case."),
-            click.option("--min-coverage", type=float, metavar="SHARE", help="Least share of labelled cases."),
-            click.option("--min-accuracy", type=float, metavar="SHARE", help="Least share of right labels."),
-            click.option(
-                "--best",
-                type=click.Choice(["fitness", "accuracy", "coverage", "cost"]),
-                help="What decides between the designs within these limits.  [default: fitness]",
-            ),
-        )
+    """Add the options that keep points of the front within limits."""
+    for option in (
+        click.option("--min-accuracy", type=float, metavar="SHARE", help="Least share of right labels."),
+        click.option("--min-coverage", type=float, metavar="SHARE", help="Least share of labelled cases."),
+        click.option("--max-cost", type=float, metavar="PRICE", help="Most mean cost per case."),
     ):
         command = option(command)
     return command
+
+
+_BEST = click.option(
+    "--best",
+    type=click.Choice(["fitness", "accuracy", "coverage", "cost"]),
+    help="What decides between the designs within the limits.  [default: fitness]",
+)
 
 
 @emsco.command()
@@ -120,6 +120,7 @@ def _limits(command: Any) -> Any:
 @click.option("--threshold", type=float, default=0.75, show_default=True, help="Least confidence of a label.")
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Column that is no feature, such as an id; repeatable.")
 @_limits
+@_BEST
 @click.option(
     "--search",
     type=click.Choice(["auto", "exact", "best-first", "evolution"]),
@@ -254,7 +255,6 @@ def front(
     max_cost: float | None,
     min_coverage: float | None,
     min_accuracy: float | None,
-    best: str | None,
     sort: str,
     show_all: bool,
     as_json: bool,
@@ -275,8 +275,10 @@ def front(
     if min_accuracy is not None:
         inside &= np.nan_to_num(points.accuracy, nan=-1) >= min_accuracy
     key = {"fitness": -points.fitness, "accuracy": -np.nan_to_num(points.accuracy, nan=-1),
-           "coverage": -points.coverage, "cost": points.mean_cost}[best or sort]  # fmt: skip
+           "coverage": -points.coverage, "cost": points.mean_cost}[sort]  # fmt: skip
     listed = [int(i) for i in np.argsort(key, kind="stable") if inside[i]]
+    if not listed:
+        points.choose(max_cost=max_cost, min_coverage=min_coverage, min_accuracy=min_accuracy)  # says how near it comes
     if as_json:
         _print_json([_point(clf, i) for i in listed])
         return
@@ -291,6 +293,7 @@ def front(
 @_MODEL
 @click.argument("point", type=int, required=False)
 @_limits
+@_BEST
 @_JSON
 def use(
     model: Path,

@@ -19,11 +19,11 @@ def console() -> Console:
 
 
 def _grid(*columns: str) -> Grid:
-    """Return a table whose first columns, named with a leading <, are text, and the others figures."""
+    """Return a table of figures; columns named with a leading | hold text, and with < text that may be wrapped."""
     grid = Grid(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for name in columns:
-        left = name.startswith("<")
-        grid.add_column(name.lstrip("<"), justify="left" if left else "right", no_wrap=not left, overflow="fold")
+        left = name[0] in "<|"
+        grid.add_column(name.lstrip("<|"), justify="left" if left else "right", no_wrap=name[0] != "<", overflow="fold")
     return grid
 
 
@@ -86,7 +86,7 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
                        f"coverage {_percent(point.coverage)}, accuracy {_percent(point.accuracy)}, mean cost "
                        f"{point.mean_cost:,.2f}.")  # fmt: skip
         return
-    grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "right of given", "mean cost")
+    grid = _grid(f"|on {evaluation.n_rows} test cases", "coverage", "accuracy", "right of given", "mean cost")
     for name, result in (
         ("the design in use", evaluation.points[getattr(clf, "point_", 0)]),
         ("buy everything, same threshold", evaluation.everything),
@@ -119,8 +119,9 @@ def print_prices(clf: Any) -> None:
 def _with_interval(result: Result, figure: str) -> str:
     low, high = result.interval(figure)
     if figure == "mean_cost":
-        return f"{result.mean_cost:,.2f} ({low:,.2f} to {high:,.2f})"
-    return f"{_percent(getattr(result, figure))} ({100 * low:.0f} to {100 * high:.0f})"
+        shown = f"{result.mean_cost:,.2f}"
+        return shown if low == high else f"{shown} ({low:,.1f}-{high:,.1f})"
+    return f"{_percent(getattr(result, figure))} ({100 * low:.0f}-{100 * high:.0f})"
 
 
 def _percent(share: float) -> str:
