@@ -192,3 +192,24 @@ def test_decisions_as_a_frame():
     assert clf.decide(X).to_frame()["label"].dtype == frame["label"].dtype
     clf.threshold = 0.9
     assert repr(d).startswith(f"<Decisions of 240 rows: {d.conclusive.sum()} conclusive")
+
+
+class Even:
+    """A classifier of single precision that is 70 % sure of everything."""
+
+    classes_ = np.arange(2)
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), [0.3, 0.7], dtype=np.float32)
+
+
+def test_single_precision_is_compared_in_double():
+    X, y = numbers(0)
+    clf = MultiStageClassifier([0, 0, 0, 1, 1, 1], threshold=0.7).fit(X, y)
+    for stage in clf.stages_:
+        object.__setattr__(stage, "model", Even())
+    clf._cascade._compiled = None
+    decisions = clf.decide(X)
+    assert (decisions.confidence < 0.7).all()
+    assert not decisions.conclusive.any()
+    assert (decisions.stage == 1).all()  # nobody leaves as confident and is refused a label

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from emsco.acquisition import Accept, Acquire, Reject, Session
     from emsco.classifier import EMSCOClassifier, MultiStageClassifier
     from emsco.decisions import Decisions, Stage
     from emsco.evaluation import Evaluation
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from emsco.search.exact import Exact
 
 __all__ = [
+    "Accept",
+    "Acquire",
     "BestFirst",
     "Decisions",
     "EMSCOClassifier",
@@ -29,11 +32,15 @@ __all__ = [
     "Front",
     "MultiStageClassifier",
     "Prices",
+    "Reject",
+    "Session",
     "Stage",
     "load",
 ]
 
 _HOME = {
+    "Accept": "acquisition",
+    "Acquire": "acquisition",
     "BestFirst": "search.bestfirst",
     "Decisions": "decisions",
     "EMSCOClassifier": "classifier",
@@ -45,6 +52,8 @@ _HOME = {
     "Front": "front",
     "MultiStageClassifier": "classifier",
     "Prices": "prices",
+    "Reject": "acquisition",
+    "Session": "acquisition",
     "Stage": "decisions",
     "load": "persistence",
 }

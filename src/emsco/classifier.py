@@ -1,6 +1,8 @@
 """MultiStageClassifier (a given design) and EMSCOClassifier (a searched one), as scikit-learn estimators."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from math import ceil
 from os import PathLike
 from time import perf_counter
@@ -15,6 +17,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from emsco import __version__
+from emsco.acquisition import Accept, Acquire, Plan, Reject, Session, continue_session, plain_classes
 from emsco.cascade import Cascade
 from emsco.checkpoint import Arrays, Checkpoint, fingerprint
 from emsco.decisions import Decisions, Stage, TrainedCascade
@@ -36,6 +39,7 @@ from emsco.problem import (
 )
 from emsco.progress import PhaseLine, ProgressLine
 from emsco.rejection import check_threshold, is_confident
+from emsco.running import check_no_loop, check_run, is_async, run_in_loop, run_in_threads
 from emsco.search.bestfirst import BestFirst, Pool, search_best_first
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact import Exact, check_affordable, estimate_seconds, is_affordable, search_exactly
@@ -65,6 +69,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _named: bool
     _cascade: TrainedCascade
     _paid: NDArray[np.float64]
+    _plan: Plan | None = None  # of sessions of the deployed design; made when the first one begins
     _models: dict[bytes, StageModel]  # of each set of units that a design needs; the set of all is always there
 
     def __sklearn_tags__(self) -> Any:
@@ -152,6 +157,79 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
+    def session(self, state: Mapping[str, Any] | None = None) -> Session:
+        """Begin to decide one input whose values are bought one stage at a time, or continue.
+
+        Parameters
+        ----------
+        state : mapping, optional
+            ``state`` of a session of the same classifier (design, threshold, training), in this process or another.
+
+        Returns
+        -------
+        Session
+        """
+        plan, threshold = self._deployed()
+        return Session(plan, threshold) if state is None else continue_session(plan, threshold, state)
+
+    def run(
+        self,
+        acquire: Callable[[Any, Acquire], Any],
+        inputs: Iterable[Any],
+        *,
+        max_in_flight: int = 8,
+        on_decision: Callable[[Any, Accept | Reject], object] | None = None,
+    ) -> Decisions:
+        """Decide many inputs at once by a callback that buys what each needs, and nothing else.
+
+        Parameters
+        ----------
+        acquire : callable
+            ``acquire(input, request)`` buys what an ``Acquire`` asks for and returns the values by column name, None
+            for what could not be obtained. It is called once per input and stage that the input reaches: by threads,
+            or if it is an async function, in an event loop.
+        inputs : iterable
+            Anything that tells ``acquire`` whom to buy for. No more are taken than are in flight.
+        max_in_flight : int
+            Most calls of ``acquire`` at the same time.
+        on_decision : callable, optional
+            ``on_decision(input, decision)`` is called here, by the caller's thread, as inputs are decided: to show
+            progress, or to store what an interrupt must not lose.
+
+        Returns
+        -------
+        Decisions
+            In the order of the inputs, whatever the order of completion.
+
+        Raises
+        ------
+        RunInterruptedError
+            A call failed. No further call was started, and those in flight were awaited; the error holds what was
+            decided, and its ``__cause__`` is the reason. Ctrl-C raises KeyboardInterrupt in the same way.
+        """
+        limit, begin = check_run(acquire, inputs, max_in_flight), partial(Session, *self._deployed())
+        if not is_async(acquire):
+            decided = run_in_threads(begin, acquire, inputs, max_in_flight=limit, on_decision=on_decision)
+        else:
+            check_no_loop()
+            decided = asyncio.run(run_in_loop(begin, acquire, inputs, max_in_flight=limit, on_decision=on_decision))
+        return self._gather(decided)
+
+    async def run_async(
+        self,
+        acquire: Callable[[Any, Acquire], Awaitable[Any]],
+        inputs: Iterable[Any],
+        *,
+        max_in_flight: int = 8,
+        on_decision: Callable[[Any, Accept | Reject], object] | None = None,
+    ) -> Decisions:
+        """Do what ``run`` does, with an async callback, inside a running event loop.
+
+        Parameters and result as of ``run``. Cancelling cancels the calls in flight.
+        """
+        limit, begin = check_run(acquire, inputs, max_in_flight), partial(Session, *self._deployed())
+        return self._gather(await run_in_loop(begin, acquire, inputs, max_in_flight=limit, on_decision=on_decision))
+
     def evaluate(self, X: Any, y: ArrayLike) -> Evaluation:
         """Judge on rows that neither training nor search saw: every point of the front, and buying everything.
 
@@ -204,6 +282,30 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         save(self, path, evaluation=evaluation, notes=notes)
 
+    def _deployed(self) -> tuple[Plan, float]:
+        """Return all that a session needs of the classifier as it is now."""
+        if not hasattr(self, "_cascade"):  # check_is_fitted itself takes longer than a session
+            check_is_fitted(self)
+        if self._plan is None:
+            self._plan = Plan(self._encoder, self.stages_, self._paid, self._prices, self.classes_)
+        return self._plan, check_threshold(self.threshold)
+
+    def _gather(self, decided: Sequence[Accept | Reject]) -> Decisions:
+        """Return decisions of single inputs as those of a table."""
+        position = {label: code for code, label in enumerate(plain_classes(self.classes_))}
+        code = [position[d.label if isinstance(d, Accept) else d.best_guess] for d in decided]
+        conclusive = np.array([isinstance(d, Accept) for d in decided], dtype=np.bool_)
+        return Decisions(
+            label=np.ma.MaskedArray(self.classes_.take(np.array(code, dtype=np.intp)), mask=~conclusive),
+            conclusive=conclusive,
+            confidence=np.array([decision.confidence for decision in decided], dtype=np.float64),
+            stage=np.array([decision.stage for decision in decided], dtype=np.intp),
+            cost=np.array([decision.cost for decision in decided], dtype=np.float64),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_plan"}
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_cascade")
 
@@ -225,6 +327,7 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _deploy(self, design: IntArray) -> None:
         """Use a design whose stage models are trained."""
         self.design_ = design
+        self._plan = None
         self.stages_, self._paid, self._cascade = self._build(design)
 
     def _designs(self) -> IntArray:

@@ -181,7 +181,8 @@ class TrainedCascade:
                     if c not in columns:
                         columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, j)
                     self._encoder.encode_column(c, columns[c], read, Z)
-                answers = stage.model.predict_proba(Z[stage.encoded_columns].T)
+                # In double precision, as the search compares: else a row could leave as confident and have no label.
+                answers = np.asarray(stage.model.predict_proba(Z[stage.encoded_columns].T), dtype=np.float64)
                 if j == len(self._stages) - 1:
                     probabilities[read] = answers
                     exit_stage[read] = j

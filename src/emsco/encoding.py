@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 from typing import Any
 import warnings
 
@@ -50,6 +51,13 @@ class NumberCode:
         if self.flags_missing:
             out[1] = missing
 
+    def encode_one(self, number: float | None, out: list[float], start: int) -> None:
+        """Write one finite number, None for a missing one, into zeros from ``out[start]`` on, as ``encode`` does."""
+        if number is not None:
+            out[start] = min(max((number - self.mean) * self.inverse_scale, -FARTHEST), FARTHEST)
+        elif self.flags_missing:
+            out[start + 1] = 1.0
+
 
 @dataclass(frozen=True)
 class CategoryCode:
@@ -68,11 +76,21 @@ class CategoryCode:
 
     def encode(self, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
         """Write the encoded columns of ``values`` into ``out`` (n_encoded, n_rows)."""
-        position = {category: i for i, category in enumerate(self.categories)}
-        position.update(dict.fromkeys(self.rare, len(self.categories)))
-        codes = np.array([position.get(_category(value), -1) for value in values.tolist()])
+        codes = np.array([self.positions.get(to_category(value), -1) for value in values.tolist()])
         for i in range(len(self.names)):
             out[i] = codes == i
+
+    def encode_one(self, category: str | None, out: list[float], start: int) -> None:
+        """Write one category, None for a missing one, into zeros from ``out[start]`` on."""
+        position = self.positions.get(category)
+        if position is not None:
+            out[start + position] = 1.0
+
+    @cached_property
+    def positions(self) -> dict[str | None, int]:
+        """Which of the encoded columns is 1 for a category; for one unseen in training, none."""
+        shared = dict.fromkeys(self.rare, len(self.categories))
+        return {**{category: i for i, category in enumerate(self.categories)}, **shared}
 
 
 ColumnCode = NumberCode | CategoryCode
@@ -174,7 +192,7 @@ def _warn_if_suspicious(cells: list[Any], name: str) -> None:
 
 
 def _learn_categories(cells: list[Any], name: str) -> CategoryCode:
-    counts = Counter(_category(cell) for cell in cells)
+    counts = Counter(to_category(cell) for cell in cells)
     frequent = sorted(counts, key=lambda c: (-counts[c], c is None, str(c)))
     kept = frequent if len(frequent) <= _MAX_CATEGORIES else frequent[: _MAX_CATEGORIES - 1]
     rare = frozenset(frequent[len(kept) :])
@@ -198,7 +216,8 @@ def _learn_number(values: NDArray[Any], name: str, rows: Rows) -> NumberCode:
     return NumberCode(name, mean, 1.0 if constant else 1.0 / deviation, flags_missing=known.size < numbers.size)
 
 
-def _category(value: Any) -> str | None:
+def to_category(value: Any) -> str | None:
+    """Return the category a Python value stands for, None if it is missing."""
     if is_missing(value):
         return None
     if isinstance(value, float) and value.is_integer():

@@ -9,6 +9,8 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
     ├── InvalidPricesError (ValueError)      prices that do not fit the table: missing, negative, too many
     ├── InvalidDesignError (ValueError)      a row that is no ordered partition of the features
     ├── InvalidParameterError (ValueError)   a setting outside its range
+    ├── SessionError (RuntimeError)          a session that cannot go on: decided already, or of another classifier
+    ├── RunInterruptedError (RuntimeError)   a run over many inputs that failed on one; holds what was decided
     ├── NoSuchPointError (LookupError)       no point of the front is within the limits asked for
     ├── SpaceTooLargeError (ValueError)      an exact search that would take too long, or too much memory
     ├── InvalidEstimatorError (TypeError)    a stage classifier that cannot give probabilities
@@ -24,6 +26,10 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
     ├── SearchInterruptedWarning             Ctrl-C: the front is the best found so far
     └── SuspiciousColumnWarning              a column of numbers that some text turned into categories
 """
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 
 class EmscoError(Exception):
@@ -52,6 +58,24 @@ class InvalidDesignError(EmscoError, ValueError):
 
 class InvalidParameterError(EmscoError, ValueError):
     """A setting is outside its range."""
+
+
+class SessionError(EmscoError, RuntimeError):
+    """The session cannot go on."""
+
+
+class RunInterruptedError(EmscoError, RuntimeError):
+    """A run over many inputs failed on one of them; the reason is its ``__cause__``.
+
+    Attributes
+    ----------
+    decided : dict of int to Accept or Reject
+        What was decided before, by the position of the input.
+    """
+
+    def __init__(self, message: str, decided: Mapping[int, Any] = MappingProxyType({})) -> None:
+        super().__init__(message)
+        self.decided = dict(decided)
 
 
 class NoSuchPointError(EmscoError, LookupError):
