@@ -230,12 +230,13 @@ def continue_session(plan: "Plan", threshold: float, state: Any) -> Session:
     """
     session = Session(plan, threshold)
     wanted = session.state
+    version = state.get("version", _VERSION) if isinstance(state, Mapping) else _VERSION
+    if version != _VERSION:
+        raise SessionError(f"the state is of version {version!r}; this release reads version {_VERSION}.")
     if not isinstance(state, Mapping) or state.keys() != wanted.keys() or not isinstance(state["given"], Mapping):
         raise SessionError(
             f"a session is continued from its state, a mapping of {', '.join(wanted)}; got {shorten(state)}."
         )
-    if state["version"] != _VERSION:
-        raise SessionError(f"the state is of version {state['version']!r}; this release reads version {_VERSION}.")
     if state["classifier"] != wanted["classifier"]:
         raise SessionError(
             f"the state is of the classifier {state['classifier']!r}, this one is {wanted['classifier']!r}: another "
@@ -273,7 +274,7 @@ def _read_number(value: Any, code: NumberCode) -> float | None:
         if number != number:
             return None
     raise InvalidInputError(
-        f"column {code.name!r} was given {shorten(value)}, but was numeric in training; give a finite number, or None "
+        f"column {code.name!r} was given {_shown(value)}, but was numeric in training; give a finite number, or None "
         "if it is unknown."
     )
 
@@ -283,6 +284,13 @@ def _to_number(value: Any) -> float | None:
     if too_long or isinstance(value, np.timedelta64) or bool(getattr(value, "ndim", 0)):
         return None
     return to_number(value)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return shorten(value)
+    except ValueError:  # Python refuses to write out a whole number of thousands of digits
+        return "an endless number"
 
 
 def _read_text(value: Any, code: CategoryCode) -> str | None:
@@ -295,7 +303,7 @@ def _read_text(value: Any, code: CategoryCode) -> str | None:
         with suppress(ValueError):  # a whole number of thousands of digits
             return to_category(plain)
     raise InvalidInputError(
-        f"column {code.name!r} was given {shorten(value)}, but was text in training; give text of up to "
+        f"column {code.name!r} was given {_shown(value)}, but was text in training; give text of up to "
         f"{_LONGEST_TEXT:,} characters or a number, or None if it is unknown."
     )
 

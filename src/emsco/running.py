@@ -46,7 +46,11 @@ def run_in_threads(
         while isinstance(answer := session.step(), Acquire):
             if run.stopped:
                 return None
-            _give(session, answer, acquire(item, answer))
+            try:
+                _give(session, answer, acquire(item, answer))
+            except BaseException:
+                run.stopped = True  # before the caller hears of it
+                raise
         return answer
 
     def collect() -> None:
