@@ -6,7 +6,7 @@ from functools import partial
 from math import ceil
 from os import PathLike
 from time import perf_counter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 import warnings
 
 from joblib import effective_n_jobs
@@ -49,6 +49,9 @@ from emsco.stages.cache import StageCache
 from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
 from emsco.table import Rows, StackedTable, Table, check_size
+
+if TYPE_CHECKING:
+    from emsco.report.plots import StagesDisplay
 
 _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
 _AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
@@ -305,6 +308,27 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in super().__getstate__().items() if name != "_plan"}
+
+    def plot_stages(self, X: Any = None, y: ArrayLike | None = None, *, ax: Any = None) -> "StagesDisplay":
+        """Draw how many inputs leave at each stage of the design in use, and what is paid; needs matplotlib.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns), optional
+            Rows to draw. None: the validation rows of the search.
+        y : array-like of shape (n_rows,), optional
+            Their labels, which split those who leave into right and wrong.
+        ax : pair of Axes, or None
+            Where. None: a new figure.
+
+        Returns
+        -------
+        StagesDisplay
+            With the axes as ``ax_`` and the figure as ``figure_``.
+        """
+        from emsco.report.plots import StagesDisplay
+
+        return StagesDisplay.from_estimator(self, X, y, ax=ax)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_cascade")

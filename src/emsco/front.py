@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from shutil import get_terminal_size
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from emsco.objectives import FloatArray, measure
 from emsco.operators.elitism import best_first
 from emsco.partition import IntArray, stage_counts
 from emsco.ranking import norm
+
+if TYPE_CHECKING:
+    from emsco.report.plots import FrontDisplay
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,6 +224,25 @@ class Front:
         if len(self) > most:
             lines.append(f"... and {len(self) - most} more")
         return "\n".join(lines)
+
+    def plot(self, ax: Any = None, highlight: int | None = None) -> "FrontDisplay":
+        """Draw accuracy against mean cost, coloured by coverage; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : Axes or None
+            Where. None: a new figure.
+        highlight : int or None
+            A point to mark, such as ``clf.point_``.
+
+        Returns
+        -------
+        FrontDisplay
+            With the axes as ``ax_`` and the figure as ``figure_``.
+        """
+        from emsco.report.plots import FrontDisplay
+
+        return FrontDisplay.from_front(self, ax=ax, highlight=highlight)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame, a row per point: its figures, and what it buys, stage after stage."""

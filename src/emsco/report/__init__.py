@@ -1,1 +1,13 @@
-"""Results -> what people look at."""
+"""Results -> what people look at: text, pictures, and one page of HTML."""
+
+from emsco.report.html import render_report, write_report
+from emsco.report.plots import FrontDisplay, StageCalibrationDisplay, StagesDisplay, ThresholdDisplay
+
+__all__ = [
+    "FrontDisplay",
+    "StageCalibrationDisplay",
+    "StagesDisplay",
+    "ThresholdDisplay",
+    "render_report",
+    "write_report",
+]

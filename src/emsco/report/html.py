@@ -1,0 +1,93 @@
+"""The summary -> one page of HTML that needs nothing else: no network, no server, no framework."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from importlib.resources import files
+import json
+from os import PathLike
+from pathlib import Path
+import re
+from typing import Any
+
+from emsco.evaluation import Evaluation
+from emsco.report.summary import summarise
+
+_TEMPLATES = files("emsco.report") / "templates"
+
+
+def write_report(
+    clf: Any,
+    path: str | PathLike[str],
+    *,
+    evaluation: Evaluation | None = None,
+    notes: Mapping[str, str | float] | None = None,
+) -> None:
+    """Write the report of a fitted classifier as one file, to be opened in any browser, mailed or printed.
+
+    Parameters
+    ----------
+    clf : EMSCOClassifier or MultiStageClassifier
+        Fitted.
+    path : path-like
+        Where; a file that is there is replaced.
+    evaluation : Evaluation or None
+        What ``clf.evaluate`` returned. None: ``clf.evaluation_`` if there is one, else the page shows the validation
+        figures and says that they are optimistic.
+    notes : mapping of str to str or number, or None
+        What the reader should know of the run, such as the data file. None: ``clf.notes_`` if there are any.
+    """
+    Path(path).write_text(render_report(clf, evaluation=evaluation, notes=notes), encoding="utf-8", newline="\n")
+
+
+def render_report(
+    clf: Any, *, evaluation: Evaluation | None = None, notes: Mapping[str, str | float] | None = None
+) -> str:
+    """Return the page that ``write_report`` writes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from emsco import MultiStageClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> page = render_report(MultiStageClassifier(design=[0, 0, 1, 1]).fit(X, y), notes={"data": "iris"})
+    >>> page.startswith("<!doctype html>")
+    True
+    """
+    return render_page(summarise(clf, evaluation=evaluation, notes=notes))
+
+
+def render_page(summary: Mapping[str, Any]) -> str:
+    """Return the page of a summary.
+
+    The summary is embedded as JSON and reaches the document as text only, and the policy lets no other script or style
+    run than the page's own: a column may have any name.
+    """
+    style = _template("report.css")
+    script = _template("draw.js") + _template("page.js")
+    parts = {
+        "policy": (
+            f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
+            "base-uri 'none'; form-action 'none'"
+        ),
+        "style": style,
+        "script": script,
+        "data": _embedded_json(summary),
+    }
+    # All places are filled in one pass: what is put into one is not searched for others.
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _template("report.html"))
+
+
+def _template(name: str) -> str:
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return what allows an inline script or style in a content security policy."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _embedded_json(value: Any) -> str:
+    """Return JSON that cannot end the element it stands in: ASCII, without ``<``, ``>`` and ``&``."""
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

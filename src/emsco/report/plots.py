@@ -1,0 +1,439 @@
+"""Pictures in scikit-learn's way: ``XDisplay.from_estimator(...)`` computes and draws, ``plot`` draws again.
+
+Colours are told apart by all eyes (Okabe and Ito; cividis), and markers, hatches or labels say the same without them.
+Needs matplotlib: ``pip install 'emsco[plot]'``.
+"""
+
+from collections.abc import Sequence
+from textwrap import shorten, wrap
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.exceptions import InvalidParameterError, MissingDependencyError
+from emsco.objectives import FloatArray
+from emsco.report.summary import stage_flow, stage_reliability, threshold_sweep
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+    from emsco.front import Front
+
+_BLUE, _GREEN, _VERMILION, _ORANGE, _SKY = "#0072B2", "#009E73", "#D55E00", "#E69F00", "#56B4E9"  # Okabe and Ito
+_GREY, _LIGHT = "#5F6368", "#E4E7EB"
+
+
+class FrontDisplay:
+    """The points of a front: accuracy against mean cost, coloured by coverage.
+
+    Parameters
+    ----------
+    coverage, accuracy, mean_cost : ndarray of shape (n_points,)
+        On the validation rows. A point whose accuracy is undefined, because it gives no label, is not drawn.
+    total : float or None
+        What buying everything costs; a line marks it.
+
+    Attributes
+    ----------
+    ax_ : Axes
+    figure_ : Figure
+    """
+
+    ax_: "Axes"
+    figure_: "Figure | SubFigure"
+
+    def __init__(
+        self, coverage: FloatArray, accuracy: FloatArray, mean_cost: FloatArray, *, total: float | None = None
+    ) -> None:
+        self.coverage = coverage
+        self.accuracy = accuracy
+        self.mean_cost = mean_cost
+        self.total = total
+
+    @classmethod
+    def from_front(cls, front: "Front", *, ax: "Axes | None" = None, highlight: int | None = None) -> Self:
+        """Draw a front."""
+        return cls(front.coverage, front.accuracy, front.mean_cost).plot(ax, highlight=highlight)
+
+    @classmethod
+    def from_estimator(cls, clf: Any, *, ax: "Axes | None" = None) -> Self:
+        """Draw the front of a fitted EMSCOClassifier, the point in use highlighted."""
+        front = clf.front_
+        display = cls(front.coverage, front.accuracy, front.mean_cost, total=clf._prices.total)
+        return display.plot(ax, highlight=clf.point_)
+
+    def plot(self, ax: "Axes | None" = None, *, highlight: int | None = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : Axes or None
+            Where. None: a new figure.
+        highlight : int or None
+            A point to mark and name.
+        """
+        n_points = len(self.mean_cost)
+        if highlight is not None and not 0 <= highlight < n_points:
+            raise InvalidParameterError(f"highlight must be a point, 0 to {n_points - 1}; got {highlight!r}.")
+        (axis,) = _axes(ax, 1)
+        drawn = ~np.isnan(self.accuracy)
+        dots = axis.scatter(
+            self.mean_cost[drawn],
+            100 * self.accuracy[drawn],
+            c=100 * self.coverage[drawn],
+            cmap="cividis",
+            s=42,
+            edgecolor="black",
+            linewidth=0.5,
+            zorder=2,
+        )
+        axis.figure.colorbar(dots, ax=axis, label="coverage: inputs that get a label (%)")
+        if self.total is not None:
+            axis.axvline(self.total, color="black", linestyle=":", linewidth=1)
+            axis.annotate(
+                f"everything costs {self.total:,g}", (self.total, 0.98), xycoords=("data", "axes fraction"),
+                xytext=(-4, 0), textcoords="offset points", rotation=90, ha="right", va="top", fontsize=9,
+            )  # fmt: skip
+        if highlight is not None:
+            self._mark(axis, highlight)
+        _finish(axis, "mean cost per input", "accuracy: labels that are right (%)", f"{n_points} designs, none beaten")
+        if not drawn.all():
+            axis.text(
+                0.99, 0.02, f"not drawn: {_count(int((~drawn).sum()), 'point')} without any label",
+                transform=axis.transAxes, ha="right", fontsize=8, color=_GREY,
+            )  # fmt: skip
+        self.ax_, self.figure_ = axis, axis.figure
+        return self
+
+    def _mark(self, axis: "Axes", point: int) -> None:
+        """Ring a point, and say in the legend what it achieves."""
+        x, y = self.mean_cost[point], 100 * self.accuracy[point]
+        right = "no labels" if np.isnan(y) else f"{y:.0f} % right"
+        name = f"point {point}: cost {x:,.4g},\n{right}, {100 * self.coverage[point]:.0f} % answered"
+        axis.scatter([x], [y], s=150, facecolor="none", edgecolor=_VERMILION, linewidth=2, zorder=3, label=name)
+        axis.legend(fontsize=9, framealpha=0.9)
+
+
+class StagesDisplay:
+    """Who leaves at which stage of the design in use, and what is paid for it.
+
+    Parameters
+    ----------
+    features : sequence of sequence of str
+        What each stage buys.
+    price : sequence of float
+        What each stage costs whoever reaches it.
+    flow : dict
+        Counts, as ``emsco.report.summary.stage_flow`` gives them.
+
+    Attributes
+    ----------
+    ax_ : ndarray of shape (2,)
+        The axes of the counts, and those of the money.
+    figure_ : Figure
+    """
+
+    ax_: NDArray[Any]
+    figure_: "Figure | SubFigure"
+
+    def __init__(self, features: Sequence[Sequence[str]], price: Sequence[float], flow: dict[str, Any]) -> None:
+        self.features = features
+        self.price = price
+        self.flow = flow
+
+    @classmethod
+    def from_estimator(cls, clf: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Self:
+        """Draw the design in use on rows with or without labels; without rows, on the validation rows."""
+        flow = stage_flow(clf, X, y)
+        return cls([stage.features for stage in clf.stages_], [stage.price for stage in clf.stages_], flow).plot(ax)
+
+    @property
+    def mean_paid(self) -> FloatArray:
+        """What an input has paid on average by the end of each stage; the last is the mean cost."""
+        paid: FloatArray = np.cumsum(np.multiply(self.flow["reached"], self.price)) / self.flow["n_rows"]
+        return paid
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : pair of Axes, or None
+            Where: the counts, and the money. None: a new figure.
+        """
+        labels = [_stage_label(j, names) for j, names in enumerate(self.features)]
+        height = 1.3 + 0.25 * sum(1 + label.count("\n") for label in labels) + 0.12 * len(labels)
+        who, money = _axes(ax, 2, ncols=2, width_ratios=(3, 2), sharey=True, figsize=(9.5, height))
+        self._draw_counts(who, labels)
+        self._draw_money(money)
+        self.ax_, self.figure_ = np.array([who, money]), who.figure
+        return self
+
+    def _draw_counts(self, axis: "Axes", labels: list[str]) -> None:
+        flow, stages = self.flow, np.arange(len(labels))
+        answered, rejected = np.array(flow["answered"]), np.zeros(stages.size, dtype=np.int64)
+        rejected[-1] = flow["rejected"]
+        waiting = np.array(flow["reached"]) - answered - rejected
+        if flow["right"] is None:
+            parts = [("left with a label", answered, _BLUE, "white", "")]
+        else:
+            right = np.array(flow["right"])
+            wrong = answered - right
+            parts = [("right label", right, _GREEN, "white", ""), ("wrong label", wrong, _ORANGE, "black", "//")]
+        parts += [("still waiting", waiting, _LIGHT, "black", ""), ("no label", rejected, _GREY, "white", "..")]
+        start = np.zeros(stages.size, dtype=np.int64)
+        for name, counts, colour, ink, hatch in parts:
+            bars = axis.barh(
+                stages, counts, left=start, height=0.72, color=colour, hatch=hatch, edgecolor="white", linewidth=0.8,
+                label=name,
+            )  # fmt: skip
+            for bar, count in zip(bars, counts, strict=True):
+                if count >= 0.045 * flow["n_rows"]:
+                    x, y = bar.get_x() + bar.get_width() / 2, bar.get_y() + bar.get_height() / 2
+                    text = axis.text(x, y, str(count), ha="center", va="center", fontsize=8, color=ink)
+                    if hatch:
+                        text.set_bbox({"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"})
+            start = start + counts
+        axis.set_yticks(stages, labels)
+        axis.set_ylim(stages.size - 0.4, -0.6)
+        _finish(axis, f"inputs, of {flow['n_rows']:,}", "", "Who leaves where", grid="x")
+        axis.legend(loc="lower right", fontsize=8, framealpha=0.9)
+
+    def _draw_money(self, axis: "Axes") -> None:
+        stages = np.arange(len(self.price))
+        axis.barh(stages, self.price, height=0.72, color=_SKY, edgecolor="white", label="price of the stage")
+        axis.plot(self.mean_paid, stages, "-o", color="black", markersize=4.5, label="mean paid so far")
+        last = float(self.mean_paid[-1])
+        axis.annotate(
+            f"{last:,.4g}", (last, stages[-1]), xytext=(7, 0), textcoords="offset points", va="center", fontsize=9,
+            bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
+        )  # fmt: skip
+        axis.tick_params(axis="y", labelleft=False)
+        axis.set_ylim(stages.size - 0.4, -0.6)
+        _finish(axis, "money per input", "", "What is paid", grid="x")
+        axis.legend(loc="upper right", fontsize=8, framealpha=0.9)
+
+
+class ThresholdDisplay:
+    """What the design in use does at other thresholds: coverage, accuracy and mean cost. Nothing is trained.
+
+    Parameters
+    ----------
+    thresholds : ndarray of shape (n_thresholds,)
+    coverage, accuracy, mean_cost : ndarray of shape (n_thresholds,)
+        Accuracy is NaN where no label is given.
+    accuracy_interval : ndarray of shape (n_thresholds, 2)
+        95 %, exact binomial.
+    threshold : float
+        The one in use.
+    n_rows : int
+
+    Attributes
+    ----------
+    ax_ : ndarray of shape (2,)
+        The axes of the shares, and those of the cost.
+    figure_ : Figure
+    """
+
+    ax_: NDArray[Any]
+    figure_: "Figure | SubFigure"
+
+    def __init__(
+        self,
+        thresholds: FloatArray,
+        coverage: FloatArray,
+        accuracy: FloatArray,
+        mean_cost: FloatArray,
+        *,
+        accuracy_interval: FloatArray,
+        threshold: float,
+        n_rows: int,
+    ) -> None:
+        self.thresholds = thresholds
+        self.coverage = coverage
+        self.accuracy = accuracy
+        self.mean_cost = mean_cost
+        self.accuracy_interval = accuracy_interval
+        self.threshold = threshold
+        self.n_rows = n_rows
+
+    @classmethod
+    def from_estimator(
+        cls, clf: Any, X: Any, y: Any, *, thresholds: Sequence[float] | None = None, ax: Any = None
+    ) -> Self:
+        """Walk labelled rows through the design in use at each threshold, and draw.
+
+        Parameters
+        ----------
+        clf : EMSCOClassifier or MultiStageClassifier
+            Fitted.
+        X, y : rows and their labels
+            Best such as neither training nor search saw.
+        thresholds : sequence of float or None
+            None: 101 of them, from where every answer is given to 1.
+        ax : pair of Axes, or None
+        """
+        if thresholds is None:
+            thresholds = np.linspace(1 / max(len(clf.classes_), 2), 1, 101).tolist()
+        results = threshold_sweep(clf, X, y, thresholds)
+        return cls(
+            np.array(thresholds, dtype=np.float64),
+            np.array([result.coverage for result in results]),
+            np.array([result.accuracy for result in results]),
+            np.array([result.mean_cost for result in results]),
+            accuracy_interval=np.array([result.interval("accuracy") for result in results]),
+            threshold=float(clf.threshold),
+            n_rows=results[0].n_rows,
+        ).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : pair of Axes, or None
+            Where: the shares, and the cost below them. None: a new figure.
+        """
+        shares, cost = _axes(ax, 2, nrows=2, height_ratios=(3, 2), sharex=True, figsize=(7, 5))
+        x, every = self.thresholds, max(len(self.thresholds) // 10, 1)
+        known = ~np.isnan(self.accuracy)
+        low, high = 100 * self.accuracy_interval[known].T
+        shares.fill_between(x[known], low, high, color=_BLUE, alpha=0.18, linewidth=0, label="accuracy, 95 % interval")
+        shares.plot(x, 100 * self.accuracy, "-o", color=_BLUE, markevery=every, markersize=5, label="accuracy")
+        shares.plot(x, 100 * self.coverage, "-s", color=_VERMILION, markevery=every, markersize=5, label="coverage")
+        cost.plot(x, self.mean_cost, "-D", color="black", markevery=every, markersize=4, label="mean cost")
+        shares.set_ylim(-2, 104)
+        cost.set_ylim(bottom=0)
+        for axis in (shares, cost):
+            axis.axvline(self.threshold, color=_GREY, linestyle="--", linewidth=1.2)
+        shares.annotate(
+            f"in use: {self.threshold:g}", (self.threshold, 0.03), xycoords=("data", "axes fraction"), xytext=(-5, 0),
+            textcoords="offset points", ha="right", va="bottom", fontsize=9, color=_GREY,
+        )  # fmt: skip
+        _finish(shares, "", "share (%)", f"The design in use at other thresholds, {self.n_rows:,} inputs")
+        _finish(cost, "threshold: least confidence of a label", "mean cost\nper input", "")
+        shares.legend(loc="lower left", fontsize=9, framealpha=0.9)
+        self.ax_, self.figure_ = np.array([shares, cost]), shares.figure
+        return self
+
+
+class StageCalibrationDisplay:
+    """How often each stage is right where it is how confident, among the inputs that reach it. A panel per stage.
+
+    Parameters
+    ----------
+    stages : list of dict
+        Bins of each stage, as ``emsco.report.summary.stage_reliability`` gives them.
+    threshold : float
+        The one in use.
+    n_classes : int
+
+    Attributes
+    ----------
+    ax_ : ndarray of shape (n_stages,)
+    figure_ : Figure
+    """
+
+    ax_: NDArray[Any]
+    figure_: "Figure | SubFigure"
+
+    def __init__(self, stages: list[dict[str, Any]], *, threshold: float, n_classes: int) -> None:
+        self.stages = stages
+        self.threshold = threshold
+        self.n_classes = n_classes
+
+    @classmethod
+    def from_estimator(cls, clf: Any, X: Any, y: Any, *, n_bins: int = 5, ax: Any = None) -> Self:
+        """Walk labelled rows through the design in use, and draw.
+
+        Parameters
+        ----------
+        clf : EMSCOClassifier or MultiStageClassifier
+            Fitted.
+        X, y : rows and their labels
+            Best such as neither training nor search saw.
+        n_bins : int
+            Bins per stage, of about equal size; fewer where they would hold less than 10 rows each.
+        ax : array of Axes, or None
+        """
+        if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
+            raise InvalidParameterError(f"n_bins must be a whole number of at least 1; got {n_bins!r}.")
+        stages = stage_reliability(clf, X, y, int(n_bins))
+        return cls(stages, threshold=float(clf.threshold), n_classes=len(clf.classes_)).plot(ax)
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : array of Axes, or None
+            Where, one per stage. None: a new figure.
+        """
+        n = len(self.stages)
+        n_columns = min(n, 5)
+        n_lines = -(-n // n_columns)
+        size = (1.2 + 2.0 * n_columns, 0.9 + 2.0 * n_lines)
+        axes = _axes(ax, n, nrows=n_lines, ncols=n_columns, sharex=True, sharey=True, figsize=size)
+        for axis in axes[n:]:
+            axis.remove()
+        axes = axes[:n]
+        chance = 100 / max(self.n_classes, 2)
+        for j, (axis, bins) in enumerate(zip(axes, self.stages, strict=True)):
+            axis.plot([chance, 100], [chance, 100], color=_GREY, linewidth=0.8)
+            axis.axvline(100 * self.threshold, color=_GREY, linestyle="--", linewidth=0.8)
+            share = 100 * np.divide(bins["right"], bins["count"])
+            reach = np.abs(100 * np.reshape(bins["interval"], (-1, 2)).T - share)
+            axis.errorbar(
+                100 * np.array(bins["confidence"]), share, reach, fmt="-o", color=_BLUE, markersize=5, linewidth=1.2,
+                elinewidth=0.8, capsize=2,
+            )  # fmt: skip
+            _finish(axis, "", "", f"stage {j + 1}: {_count(sum(bins['count']), 'input')}", size=9)
+            axis.set_xlim(chance - 4, 103)
+            axis.set_ylim(-4, 104)
+            axis.tick_params(labelsize=8, labelbottom=j + n_columns >= n)
+        self.ax_, self.figure_ = np.array(axes), axes[0].figure
+        if ax is None:
+            self.figure_.supxlabel(
+                "confidence of the stage's top class (%), bins of about equal size; dashed: threshold", fontsize=9
+            )
+            self.figure_.supylabel("share that is right (%), 95 % intervals", fontsize=9)
+        return self
+
+
+def _axes(ax: Any, n: int, **layout: Any) -> "list[Axes]":
+    """Return the axes given, or those of a new figure."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingDependencyError("pictures need matplotlib: pip install 'emsco[plot]'.") from error
+    if ax is None:
+        _, axes = plt.subplots(layout="constrained", **{"figsize": (7, 4.2), "squeeze": False, **layout})
+        return list(axes.flat)
+    given: list[Axes] = np.ravel(ax).tolist()
+    if len(given) != n:
+        raise InvalidParameterError(f"this picture needs {n} axes; got {len(given)}. ax=None makes a new figure.")
+    return given
+
+
+def _finish(axis: "Axes", x: str, y: str, title: str, *, grid: Any = "both", size: int = 11) -> None:
+    axis.set_xlabel(x)
+    axis.set_ylabel(y)
+    axis.set_title(title, fontsize=size, loc="left")
+    axis.grid(axis=grid, color="#E3E3E3", linewidth=0.6)
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _stage_label(j: int, names: Sequence[str]) -> str:
+    """Return what a stage buys on at most two short lines."""
+    lines = wrap(f"{j + 1}: {', '.join(names)}", 34, break_on_hyphens=False)
+    if len(lines) <= 2:
+        return "\n".join(lines)
+    more = f" ... ({len(names)} in all)"
+    return f"{lines[0]}\n{shorten(' '.join(lines[1:]), 34 - len(more), placeholder='').rstrip(',')}{more}"
+
+
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun if n == 1 else noun + 's'}"

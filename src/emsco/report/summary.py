@@ -1,0 +1,287 @@
+"""Classifier and Evaluation -> plain numbers. What pictures and pages show is computed here, once."""
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from math import isfinite, isnan
+import platform
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from emsco import __version__
+from emsco.decisions import Decisions, TrainedCascade
+from emsco.evaluation import Evaluation, Result, binomial_interval, check_truth, judge
+from emsco.exceptions import InvalidInputError
+from emsco.front import Front
+from emsco.prices import PriceList
+from emsco.problem import plain_labels
+from emsco.rejection import check_threshold
+from emsco.table import Table
+
+_MOST_STEPS = 300  # of a search's history: more cannot be told apart on a screen
+_LEAST_IN_BIN = 10  # fewer rows make a share that says nothing
+_MOST_CLASSES = 20  # a larger confusion table is not read, and there is one per point
+
+
+def summarise(
+    clf: Any, *, evaluation: Evaluation | None = None, notes: Mapping[str, str | float] | None = None
+) -> dict[str, Any]:
+    """Return all that the report shows, as JSON has it.
+
+    Computed figures are rounded to six significant digits; counts and prices are as they are. What is undefined or
+    unknown is None.
+
+    Parameters
+    ----------
+    clf : EMSCOClassifier or MultiStageClassifier
+        Fitted.
+    evaluation : Evaluation or None
+        What ``clf.evaluate`` returned. None: ``clf.evaluation_``, if there is one.
+    notes : mapping of str to str or number, or None
+        What the reader should know of the run. None: ``clf.notes_``, if there are any.
+    """
+    check_is_fitted(clf)
+    evaluation = getattr(clf, "evaluation_", None) if evaluation is None else evaluation
+    notes = getattr(clf, "notes_", {}) if notes is None else notes
+    front: Front | None = getattr(clf, "front_", None)
+    designs, total = clf._designs(), clf._prices.total
+    if evaluation is not None and len(evaluation.points) != len(designs):
+        raise InvalidInputError(
+            f"the evaluation is of {len(evaluation.points)} designs, the classifier has {len(designs)}; give what its "
+            "own evaluate returns."
+        )
+    points = []
+    for i, design in enumerate(designs):
+        stages, paid, _ = clf._build(design)
+        points.append(
+            {
+                "design": design.tolist(),
+                "price": [stage.price for stage in stages],
+                "paid": paid.tolist(),
+                "validation": None if front is None else _validated(front, i, len(stages), total),
+                "test": None if evaluation is None else _tested(evaluation.points[i], total),
+            }
+        )
+    return {
+        "version": __version__,
+        "kind": type(clf).__name__,
+        "classes": [str(label) for label in clf.classes_.tolist()],
+        "threshold": float(clf.threshold),
+        "n_validation": None if front is None else front.n_samples,
+        "n_test": None if evaluation is None else evaluation.n_rows,
+        "total": total,
+        "units": _units(clf._prices, [code.name for code in clf._encoder.codes]),
+        "in_use": getattr(clf, "point_", 0),
+        "points": points,
+        "everything": None if evaluation is None else _tested(evaluation.everything, total),
+        "always": None if evaluation is None else _tested(evaluation.always, total),
+        "search": None if front is None else _search(clf, front),
+        "settings": _settings(clf),
+        "notes": {str(name): _plain(value) for name, value in notes.items()},
+    }
+
+
+def stage_flow(clf: Any, X: Any = None, y: Any = None) -> dict[str, Any]:
+    """Return how many inputs reach each stage of the design in use, and leave there.
+
+    Parameters
+    ----------
+    clf : EMSCOClassifier or MultiStageClassifier
+        Fitted.
+    X : array-like or DataFrame, optional
+        Rows to count. None: the validation rows of the search.
+    y : array-like, optional
+        Their labels.
+
+    Returns
+    -------
+    dict
+        ``n_rows``; of each stage ``reached``, ``answered`` (left with a label) and ``right`` (with the right one; None
+        if not known); ``rejected``, those with no label in the end.
+    """
+    check_is_fitted(clf)
+    if X is None:
+        if y is not None:
+            raise InvalidInputError("y was given without X; give both, or X alone.")
+        if not hasattr(clf, "front_"):
+            raise InvalidInputError(f"{type(clf).__name__} has no validation rows to count; give X, and y if known.")
+        return _front_flow(clf.front_, clf.point_, len(clf.stages_))
+    decisions = clf.decide(X)
+    if y is not None:
+        truth = check_truth(plain_labels(y), clf.classes_, len(decisions))
+        return _result_flow(judge(decisions, truth, clf.classes_, clf._paid.tolist()))
+    if not len(decisions):
+        raise InvalidInputError("X has no rows to count.")
+    return _decision_flow(decisions, len(clf.stages_))
+
+
+def threshold_sweep(clf: Any, X: Any, y: Any, thresholds: Sequence[float]) -> list[Result]:
+    """Return what the design in use does at other thresholds; nothing is trained."""
+    check_is_fitted(clf)
+    table = Table(X)
+    truth = check_truth(plain_labels(y), clf.classes_, table.n_rows)
+    return [
+        judge(clf._decide(table, clf._cascade, clf._paid, check_threshold(t)), truth, clf.classes_, clf._paid.tolist())
+        for t in thresholds
+    ]
+
+
+def stage_reliability(clf: Any, X: Any, y: Any, n_bins: int) -> list[dict[str, Any]]:
+    """Return, of each stage, how often it is right where it is how confident, among the rows that reach it.
+
+    Each stage is a dict of lists, an entry per bin of about equal size: mean ``confidence``, ``right`` (how many
+    top classes are the true one), ``count``, and the 95 % ``interval`` of the share. Empty where no row arrives.
+    """
+    check_is_fitted(clf)
+    table = Table(X)
+    truth = check_truth(plain_labels(y), clf.classes_, table.n_rows)
+    threshold = check_threshold(clf.threshold)
+    stages = []
+    for j in range(len(clf.stages_)):
+        # The walk through the first stages ends, for whoever gets so far, with what the last of them says.
+        cascade = TrainedCascade(clf._encoder, clf.stages_[: j + 1], n_classes=clf.classes_.size)
+        decisions = clf._decide(table, cascade, clf._paid[: j + 1], threshold)
+        here = decisions.stage == j
+        confidence, right = decisions.confidence[here], (decisions.label.data == truth)[here]
+        stages.append(_reliability(confidence, right, n_bins))
+    return stages
+
+
+def _reliability(confidence: Any, right: Any, n_bins: int) -> dict[str, Any]:
+    bins: dict[str, Any] = {"confidence": [], "right": [], "count": [], "interval": []}
+    if not confidence.size:
+        return bins
+    n_bins = max(min(n_bins, confidence.size // _LEAST_IN_BIN), 1)
+    edges = np.quantile(confidence, np.linspace(0, 1, n_bins + 1)[1:-1])
+    bin_of = np.searchsorted(edges, confidence, side="right")
+    for b in np.unique(bin_of):
+        inside = bin_of == b
+        n, n_right = int(inside.sum()), int(right[inside].sum())
+        bins["confidence"].append(float(confidence[inside].mean()))
+        bins["right"].append(n_right)
+        bins["count"].append(n)
+        bins["interval"].append(binomial_interval(n_right, n))
+    return bins
+
+
+def _flow(answered: list[int], right: list[int] | None, rejected: int) -> dict[str, Any]:
+    n_rows = sum(answered) + rejected
+    reached = [n_rows - sum(answered[:j]) for j in range(len(answered))]
+    return {"n_rows": n_rows, "reached": reached, "answered": answered, "right": right, "rejected": rejected}
+
+
+def _result_flow(result: Result) -> dict[str, Any]:
+    return _flow(list(result.answered), list(result.right), result.n_rejected)
+
+
+def _decision_flow(decisions: Decisions, n_stages: int) -> dict[str, Any]:
+    answered = np.bincount(decisions.stage[decisions.conclusive], minlength=n_stages).tolist()
+    return _flow(answered, None, int((~decisions.conclusive).sum()))
+
+
+def _front_flow(front: Front, point: int, n_stages: int) -> dict[str, Any]:
+    reached = front.reached[point, :n_stages].tolist()
+    rejected = front.n_samples - round(float(front.coverage[point]) * front.n_samples)
+    answered = [here - after for here, after in zip(reached, [*reached[1:], rejected], strict=True)]
+    return _flow(answered, None, rejected)
+
+
+def _validated(front: Front, point: int, n_stages: int, total: float) -> dict[str, Any]:
+    cost = float(front.mean_cost[point])
+    return {
+        "coverage": _rounded(front.coverage[point]),
+        "accuracy": _rounded(front.accuracy[point]),
+        "cost": _rounded(cost),
+        "saving": _saving(cost, total),
+        "fitness": _rounded(front.fitness[point]),
+        "ties": int(front.n_ties[point]),
+        **_front_flow(front, point, n_stages),
+    }
+
+
+def _tested(result: Result, total: float) -> dict[str, Any]:
+    return {
+        "coverage": _rounded(result.coverage),
+        "coverage_interval": [_rounded(end) for end in result.interval("coverage")],
+        "accuracy": _rounded(result.accuracy),
+        "accuracy_interval": [_rounded(end) for end in result.interval("accuracy")],
+        "cost": _rounded(result.mean_cost),
+        "cost_interval": [_rounded(end) for end in result.interval("mean_cost")],
+        "saving": _saving(result.mean_cost, total),
+        **_result_flow(result),
+        "confusion": [list(row) for row in result.confusion] if len(result.confusion) <= _MOST_CLASSES else None,
+    }
+
+
+def _units(prices: PriceList, columns: Sequence[str]) -> list[dict[str, Any]]:
+    units = []
+    for u, name in enumerate(prices.unit_names):
+        group = next((prices.group_names[g] for g in np.flatnonzero(prices.groups[u])), None)
+        units.append(
+            {
+                "name": name,
+                "columns": [columns[c] for c in prices.unit_columns[u]],
+                "price": float(prices.prices[u]),
+                "group": group,
+                "discount": None if group is None else float(prices.own_prices[u]),
+            }
+        )
+    return units
+
+
+def _search(clf: Any, front: Front) -> dict[str, Any]:
+    history = np.asarray(getattr(clf, "history_", np.empty((0, 3))), dtype=np.int64)
+    shown = np.unique(np.linspace(0, len(history) - 1, min(len(history), _MOST_STEPS)).round().astype(np.int64))
+    certificate = front.certificate
+    names = ("n_designs", "n_walked", "n_ruled_out", "seconds", "proven")
+    return {
+        "name": type(getattr(clf, "search_", None)).__name__ if hasattr(clf, "search_") else None,
+        "seconds": _rounded(getattr(clf, "search_seconds_", np.nan)),
+        "n_feature_sets": getattr(clf, "n_feature_sets_", None),
+        "certificate": None if certificate is None else {name: _plain(getattr(certificate, name)) for name in names},
+        "n_steps": len(history),
+        "n_designs": history[shown, 0].tolist(),
+        "n_front": history[shown, 1].tolist(),
+        "n_sets": history[shown, 2].tolist(),
+    }
+
+
+def _settings(clf: Any) -> dict[str, str]:
+    """Return the parameters in words (prices have a table of their own), and the versions behind them."""
+    settings = {name: _in_words(value) for name, value in clf.get_params(deep=False).items() if name != "costs"}
+    if hasattr(clf, "search_"):
+        settings["search"] += f", which used {clf.search_!r}" if clf.search == "auto" else ""
+    return {
+        **settings,
+        "emsco": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scikit-learn": version("scikit-learn"),
+    }
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if callable(value) and hasattr(value, "__qualname__"):  # its repr is an address in memory
+        return f"{value.__module__}.{value.__qualname__}"
+    return " ".join(repr(value).split())
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: text, a number, true or false; anything else in words."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and isfinite(value):
+        return _rounded(value)
+    return value if isinstance(value, str | int) or value is None else _in_words(value)
+
+
+def _rounded(value: float) -> float | None:
+    return None if isnan(value) else float(f"{value:.6g}")
+
+
+def _saving(cost: float, total: float) -> float | None:
+    """Return the share of the price of everything that is not spent; None where everything is free."""
+    return _rounded(1 - cost / total) if total > 0 else None

@@ -1,0 +1,707 @@
+/* The sections of the page, and the point picked. */
+
+const data = JSON.parse(byId("data").textContent);
+const { points, units } = data;
+const hasFront = data.search !== null;
+const hasTest = data.n_test !== null;
+const names = units.map((unit) => unit.name);
+const byCost = points.map((_, i) => i);
+if (hasFront) byCost.sort((a, b) => points[a].validation.cost - points[b].validation.cost || a - b);
+
+const state = {
+  picked: data.in_use,
+  limits: { cost: Infinity, coverage: -Infinity, accuracy: -Infinity },
+  sort: { column: 0, down: false },
+  all: false,
+};
+
+const bought = (point, stage) => names.filter((_, u) => point.design[u] === stage);
+const describe = (point) => point.price.map((_, j) => bought(point, j).join(", ")).join(" | ");
+const rowsWord = hasTest ? "held-out rows" : "validation rows";
+const judged = (point) => point.test || point.validation;
+
+function within(i) {
+  const figures = points[i].validation;
+  const { cost, coverage, accuracy } = state.limits;
+  const right = figures.accuracy === null ? -1 : figures.accuracy;
+  return figures.cost <= cost && figures.coverage >= coverage && (accuracy === -Infinity || right >= accuracy);
+}
+
+/* ---- header ---- */
+
+function drawHeader() {
+  const point = points[data.in_use];
+  const figures = judged(point);
+  const stages = point.price.length === 1 ? "one stage" : `up to ${point.price.length} stages`;
+  byId("headline").textContent =
+    `A classifier that buys its ${plural(units.length, "feature")} in ${stages}, answers once it is at least ` +
+    `${+(100 * data.threshold).toFixed(2)}\u00a0% sure, and otherwise says nothing.`;
+  const basis = byId("basis");
+  if (figures === null) {
+    basis.textContent = "It has not been judged on any rows: give the report what clf.evaluate returns.";
+    return;
+  }
+  const which = hasFront ? `Point ${data.in_use} of ${points.length}, the one in use, on ` : "On ";
+  if (hasTest) {
+    basis.textContent = `${which}${whole(data.n_test)} rows that neither training nor search saw.`;
+  } else {
+    basis.classList.add("warning");
+    basis.textContent =
+      `${which}${whole(data.n_validation)} validation rows. The design was selected on these rows, so the figures ` +
+      "are optimistic: keep rows back, and judge it on them.";
+  }
+  const interval = (name, text) => {
+    const ends = figures[`${name}_interval`];
+    return ends ? `95\u00a0% interval ${ends.map(text).join(" to ")}` : null;
+  };
+  const answered = figures.n_rows - figures.rejected;
+  const right = figures.right
+    ? `${whole(figures.right.reduce((a, b) => a + b, 0))} of ${whole(answered)} labels right`
+    : "of the labels are right";
+  const saved = figures.saving === null
+    ? "everything is free"
+    : `${wholePercent(figures.saving)} less than buying everything (${money(data.total)})`;
+  const tile = (title, value, words, range) =>
+    h(
+      "div", { class: "tile" },
+      h("h3", null, title),
+      h("p", { class: "value" }, value),
+      h("p", null, words),
+      range && h("p", { class: "range" }, range),
+    );
+  byId("tiles").replaceChildren(
+    tile(
+      "Coverage", percent(figures.coverage), `${whole(answered)} of ${whole(figures.n_rows)} rows get a label`,
+      interval("coverage", percent),
+    ),
+    tile("Accuracy", percent(figures.accuracy), right, interval("accuracy", percent)),
+    tile("Mean cost", money(figures.cost), saved, interval("cost", money)),
+  );
+}
+
+/* ---- frontier ---- */
+
+const LIMITS = [
+  { key: "cost", name: "Mean cost at most", text: money, most: true },
+  { key: "coverage", name: "Coverage at least", text: percent },
+  { key: "accuracy", name: "Accuracy at least", text: percent },
+];
+
+function drawFilters() {
+  const sliders = LIMITS.map(({ key, name, text, most }) => {
+    const values = points.map((point) => point.validation[key]).filter((value) => value !== null);
+    const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
+    const output = h("output", { for: `limit-${key}` }, "any");
+    const input = h("input", { type: "range", id: `limit-${key}`, min: 0, max: 200, disabled: low === high });
+    input.defaultValue = most ? 200 : 0;
+    input.setAttribute("aria-valuetext", "any");
+    input.addEventListener("input", () => {
+      const free = +input.value === (most ? 200 : 0);
+      const value = low + ((high - low) * input.value) / 200;
+      state.limits[key] = free ? (most ? Infinity : -Infinity) : value;
+      output.textContent = free ? "any" : text(value);
+      input.setAttribute("aria-valuetext", output.textContent);
+      drawLimits();
+    });
+    return h("div", null, h("label", { for: `limit-${key}` }, name, " ", output), input);
+  });
+  const reset = h("button", { type: "reset", class: "quiet" }, "Reset");
+  const fittest = h("button", { type: "button", id: "fittest", class: "quiet" }, "Pick the fittest of them");
+  fittest.addEventListener("click", () => pick(points.findIndex((_, i) => within(i)))); // fittest first
+  const form = byId("filters");
+  const left = h("p", { id: "left", "aria-live": "polite" });
+  form.append(...sliders, h("div", { class: "verdict" }, left, fittest, reset));
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => setTimeout(() => {
+    for (const input of form.querySelectorAll("input")) input.dispatchEvent(new Event("input"));
+  }));
+}
+
+function drawLimits() {
+  const n = points.filter((_, i) => within(i)).length;
+  byId("left").textContent =
+    n === points.length ? `All ${plural(n, "point")}` : `${n} of ${points.length} points within the limits`;
+  byId("fittest").disabled = !n;
+  for (const mark of byId("scatter").querySelectorAll(".point")) {
+    const i = +mark.dataset.point;
+    mark.toggleAttribute("hidden", !within(i) && i !== state.picked);
+  }
+  drawTable();
+}
+
+const spoken = (i) => {
+  const { coverage, accuracy, cost } = points[i].validation;
+  return `Point ${i}: mean cost ${money(cost)}, accuracy ${percent(accuracy)}, coverage ${percent(coverage)}`;
+};
+
+function tipLines(i) {
+  const { validation, test, price } = points[i];
+  const figures = ({ coverage, accuracy, cost }) =>
+    `${percent(coverage)} answered, ${percent(accuracy)} right, cost ${money(cost)}`;
+  const lines = [`Point ${i} · ${plural(price.length, "stage")}${i === data.in_use ? " · in use" : ""}`];
+  lines.push(`${test ? "validation: " : ""}${figures(validation)}`);
+  if (test) lines.push(`held out: ${figures(test)}`);
+  return lines;
+}
+
+function drawScatter() {
+  const holder = byId("scatter");
+  const width = Math.max(holder.clientWidth, 280);
+  const height = Math.round(Math.min(Math.max(width * 0.62, 300), 460));
+  const narrow = width < 480; // the legend then has a line of its own
+  const box = { left: 52, right: width - 14, top: narrow ? 54 : 34, bottom: height - 50 };
+  const values = (key) => points.map((point) => point.validation[key]).filter((value) => value !== null);
+  const accuracies = values("accuracy");
+  const x = scale(values("cost"), box.left, box.right, 0.05);
+  const y = scale(accuracies.length ? accuracies : [0, 1], box.bottom, box.top, 0.07);
+  const answering = points.filter((point) => point.validation.accuracy !== null || !accuracies.length);
+  const coverages = answering.map((point) => point.validation.coverage);
+  const [least, most] = [Math.min(...coverages), Math.max(...coverages)];
+  const shade = (coverage) => cividis(most > least ? (coverage - least) / (most - least) : 1);
+  const titles = { x: "mean cost per input", y: "accuracy: labels that are right", xText: number, yText: wholePercent };
+  if (y.high - y.low < 0.06) titles.yText = percent;
+
+  const marks = byCost.map((i) => {
+    const { cost, accuracy, coverage } = points[i].validation;
+    const at = [x(cost), accuracy === null ? box.bottom : y(accuracy)];
+    const shape = accuracy === null
+      ? s("path", { class: "silent", d: "M-5 -5L5 5M-5 5L5 -5" })
+      : s("circle", { class: "dot", r: narrow ? 4.5 : 5.5, fill: shade(coverage) });
+    return s(
+      "g",
+      {
+        class: "point",
+        role: "radio",
+        "data-point": i,
+        "aria-label": spoken(i),
+        transform: `translate(${at[0].toFixed(1)} ${at[1].toFixed(1)})`,
+        onclick: () => pick(i, true),
+        onkeydown: (event) => step(event, i),
+        onpointerenter: (event) => tip.show(tipLines(i), event.clientX, event.clientY),
+        onpointerleave: tip.hide,
+        onblur: tip.hide,
+        onfocus: (event) => {
+          if (!event.currentTarget.matches(":focus-visible")) return;
+          const place = event.currentTarget.getBoundingClientRect();
+          tip.show(tipLines(i), place.right, place.top);
+        },
+      },
+      s("circle", { class: "hit", r: 11 }),
+      s("circle", { class: "ring", r: 9.5 }),
+      shape,
+    );
+  });
+  const colours = CIVIDIS.map((colour, k) => s("rect", { x: k * 12, width: 12.5, height: 10, fill: colour }));
+  const legend = most > least
+    ? s(
+        "g", { transform: `translate(${box.right - 158} ${narrow ? 24 : 4})` }, colours,
+        s("rect", { class: "edge", width: 120.5, height: 10 }),
+        s("text", { class: "tick", x: -7, y: 9, "text-anchor": "end" }, `coverage ${wholePercent(least)}`),
+        s("text", { class: "tick", x: 127, y: 9 }, wholePercent(most)),
+      )
+    : s("text", { class: "tick", x: box.right, y: 13, "text-anchor": "end" }, `coverage ${percent(most)}`);
+  holder.replaceChildren(
+    canvas(
+      width, height, { role: "group", "aria-label": "Frontier" },
+      frame(box, x, y, titles),
+      s("g", { "aria-hidden": "true" }, legend),
+      s("g", { role: "radiogroup", "aria-label": "Points of the frontier, cheapest first", id: "marks" }, marks),
+    ),
+  );
+  const silent = points.length - accuracies.length;
+  byId("scatter-note").textContent =
+    `On ${plural(data.n_validation, "validation row")}, on which the points were selected. ` +
+    (silent ? `The cross at the bottom gives no label at all: its accuracy is undefined.` : "");
+  markPicked();
+}
+
+/** Arrow keys walk the points in the order of cost, as in a group of radio buttons. */
+function step(event, i) {
+  const shown = byCost.filter((k) => within(k) || k === state.picked);
+  const at = shown.indexOf(i);
+  const moves = {
+    ArrowRight: at + 1, ArrowUp: at + 1, ArrowLeft: at - 1, ArrowDown: at - 1, Home: 0, End: shown.length - 1,
+  };
+  const to = moves[event.key];
+  if (event.key === "Enter" || event.key === " ") pick(i, true);
+  else if (to === undefined) return;
+  else if (to >= 0 && to < shown.length) pick(shown[to], true);
+  event.preventDefault();
+}
+
+function markPicked() {
+  for (const mark of byId("scatter").querySelectorAll(".point")) {
+    const chosen = +mark.dataset.point === state.picked;
+    mark.setAttribute("aria-checked", chosen);
+    mark.setAttribute("tabindex", chosen ? 0 : -1);
+    mark.classList.toggle("picked", chosen);
+    if (chosen) mark.parentNode.append(mark); // on top of the others
+  }
+  drawLimits();
+}
+
+function drawPanel() {
+  const i = state.picked;
+  const point = points[i];
+  const { validation, test } = point;
+  const line = (name, key, text) =>
+    h(
+      "tr", null,
+      h("th", { scope: "row" }, name),
+      h("td", null, text(validation[key])),
+      test && h("td", null, text(test[key])),
+    );
+  const columns = ["validation", test && "held out"].filter(Boolean);
+  const first = bought(point, 0);
+  const more = first.length > 6 ? ` and ${first.length - 6} more` : "";
+  byId("picked").replaceChildren(
+    h("h3", null, `Point ${i}`, i === data.in_use ? h("span", { class: "badge" }, "in use") : null),
+    h("p", null, `${plural(point.price.length, "stage")}; ${plural(validation.ties, "design")} with the same figures`),
+    h(
+      "table", { class: "figures" },
+      h("thead", null, h("tr", null, h("td"), columns.map((name) => h("th", { scope: "col" }, name)))),
+      h(
+        "tbody", null,
+        line("Coverage", "coverage", percent),
+        line("Accuracy", "accuracy", percent),
+        line("Mean cost", "cost", money),
+        line("Saving", "saving", wholePercent),
+      ),
+    ),
+    h("p", { class: "first" }, h("strong", null, "Buys first: "), first.slice(0, 6).join(", ") + more),
+    h(
+      "p", { class: "commands" },
+      h("span", null, "To use it:"),
+      h("code", null, `clf.use(${i})`),
+      h("code", null, `emsco use model.emsco ${i}`),
+    ),
+  );
+}
+
+/* ---- table of points ---- */
+
+const COLUMNS = [
+  { name: "Point", value: (i) => i, text: String },
+  { name: "Stages", value: (i) => points[i].price.length, text: whole },
+  { name: "Coverage", value: (i) => points[i].validation.coverage, text: percent },
+  { name: "Accuracy", value: (i) => points[i].validation.accuracy, text: percent },
+  { name: "Mean cost", value: (i) => points[i].validation.cost, text: money },
+  { name: "Fitness", value: (i) => points[i].validation.fitness, text: (x) => x.toFixed(3) },
+  ...(hasTest
+    ? [
+        { name: "Coverage", value: (i) => points[i].test.coverage, text: percent },
+        { name: "Accuracy", value: (i) => points[i].test.accuracy, text: percent },
+        { name: "Mean cost", value: (i) => points[i].test.cost, text: money },
+      ]
+    : []),
+];
+const FEW = 8;
+
+function drawTable() {
+  const { column, down } = state.sort;
+  const { value } = COLUMNS[column];
+  const key = (i) => (value(i) === null ? -Infinity : value(i));
+  const order = points.map((_, i) => i).filter(within);
+  order.sort((a, b) => (down ? key(b) - key(a) : key(a) - key(b)) || a - b);
+  const shown = state.all ? order : order.slice(0, FEW);
+  const focused = document.activeElement.dataset.key; // the table is drawn anew, and keeps the focus
+  const head = COLUMNS.map(({ name }, c) => {
+    const direction = c !== column ? "none" : down ? "descending" : "ascending";
+    const arrow = { none: "", ascending: " ↑", descending: " ↓" }[direction];
+    return h(
+      "th", { scope: "col", "aria-sort": direction },
+      h(
+        "button", { type: "button", "data-key": `sort-${c}`, onclick: () => sortBy(c) },
+        name,
+        h("span", { class: "arrow", "aria-hidden": "true" }, arrow),
+      ),
+    );
+  });
+  const rows = shown.map((i) =>
+    h(
+      "tr", { class: i === state.picked ? "picked" : null, onclick: () => pick(i) },
+      COLUMNS.map(({ value, text }, c) => {
+        const cell = value(i) === null ? "–" : text(value(i));
+        if (c) return h("td", null, cell);
+        const attributes = { type: "button", "data-key": `row-${i}`, "aria-label": `Pick point ${i}` };
+        const button = h("button", { ...attributes, "aria-pressed": String(i === state.picked) }, cell);
+        return h("th", { scope: "row" }, button);
+      }),
+      h("td", { class: "words" }, describe(points[i])),
+    ),
+  );
+  byId("points").replaceChildren(
+    h(
+      "thead", null,
+      hasTest
+        ? h(
+            "tr", null,
+            h("td", { colspan: 2 }),
+            h("th", { scope: "colgroup", colspan: 4 }, "validation rows"),
+            h("th", { scope: "colgroup", colspan: 3 }, "held-out rows"),
+            h("td"),
+          )
+        : null,
+      h("tr", null, head, h("th", { scope: "col", class: "words" }, "What is bought, stage | stage")),
+    ),
+    h("tbody", null, rows),
+  );
+  if (focused) {
+    const again = byId("points").querySelector(`[data-key="${focused}"]`);
+    if (again) again.focus({ preventScroll: true });
+  }
+  const button = byId("all");
+  button.hidden = order.length <= FEW;
+  button.textContent = state.all ? `Show ${FEW}` : `Show all ${order.length}`;
+}
+
+function sortBy(column) {
+  const down = state.sort.column === column ? !state.sort.down : column !== 0 && COLUMNS[column].text !== money;
+  state.sort = { column, down };
+  drawTable();
+}
+
+/* ---- the design, stage by stage ---- */
+
+function drawDesign() {
+  const point = points[state.picked];
+  const flow = judged(point);
+  byId("design-h").textContent = hasFront ? `Point ${state.picked}, stage by stage` : "The design, stage by stage";
+  const rule = "Whoever reaches a stage pays for it; whoever is sure enough leaves with a label.";
+  byId("design-lead").textContent =
+    flow ? `What happens to the ${whole(flow.n_rows)} ${rowsWord}. ${rule}` : rule;
+  const kinds = !flow ? [] : flow.right ? ["right", "wrong", "on", "none"] : ["label", "on", "none"];
+  const words = {
+    right: "right label", wrong: "wrong label", label: "left with a label", on: "goes on", none: "no label in the end",
+  };
+  byId("design-key").replaceChildren(...kinds.map((kind) => h("span", null, h("i", { class: kind }), words[kind])));
+
+  const items = point.price.map((price, j) => {
+    const features = bought(point, j);
+    const last = j === point.price.length - 1;
+    const card = [
+      h(
+        "div", { class: "what" },
+        h("h3", null, `Stage ${j + 1}`),
+        h("ul", { class: "chips" }, features.map((name) => h("li", null, name))),
+      ),
+      h(
+        "p", { class: "price" },
+        h("span", null, "price ", h("b", null, money(price))),
+        h("span", null, "so far ", h("b", null, money(point.paid[j]))),
+      ),
+    ];
+    if (flow) {
+      const reached = flow.reached[j];
+      const on = last ? flow.rejected : flow.reached[j + 1];
+      const parts = flow.right
+        ? [["right", flow.right[j], "right"], ["wrong", flow.answered[j] - flow.right[j], "wrong"]]
+        : [["label", flow.answered[j], "get a label"]];
+      parts.push(last ? ["none", on, "no label"] : ["on", on, "go on"]);
+      const bar = h("div", { class: "stack", "aria-hidden": "true" });
+      for (const [kind, n] of parts.filter(([, n]) => n)) {
+        const piece = h("i", { class: kind });
+        piece.style.width = `${(100 * n) / flow.n_rows}%`;
+        bar.append(piece);
+      }
+      const counts = reached ? parts.map(([, n, word]) => `${whole(n)} ${word}`).join(" · ") : "nobody gets here";
+      const who = h("p", null, h("b", null, `${whole(reached)} reach it`), ": ", counts);
+      card.push(h("div", { class: "who" }, bar, who));
+    }
+    return h("li", { class: features.join("").length > 64 ? "stage wide" : "stage" }, card);
+  });
+  const nobody = flow
+    ? `${plural(flow.rejected, "row")} of ${whole(flow.n_rows)} (${percent(flow.rejected / flow.n_rows)})`
+    : "Whoever is still unsure";
+  const fate = `${flow && flow.rejected !== 1 ? "get" : "gets"} no label, having paid ${money(point.paid.at(-1))}.`;
+  items.push(h("li", { class: "end" }, h("h3", null, "Inconclusive"), h("p", null, `${nobody} ${fate}`)));
+  byId("flow").replaceChildren(...items);
+}
+
+/* ---- results ---- */
+
+function drawResults() {
+  const { test } = points[state.picked];
+  const rows = [
+    [hasFront ? `Point ${state.picked}` : "This design", test],
+    ["Buy everything, same threshold", data.everything],
+    ["Buy everything, always answer", data.always],
+  ];
+  const dearest = Math.max(...rows.map(([, result]) => result.cost_interval[1]));
+  const cell = (result, name, text, most) => {
+    const interval = result[`${name}_interval`];
+    const range = interval[0] === interval[1] ? "for all" : interval.map(text).join(" to ");
+    return h(
+      "td", null,
+      h("b", null, result[name] === null ? "–" : text(result[name])),
+      h("span", { class: "range" }, ` ${range}`),
+      intervalMark(result[name], interval, most),
+    );
+  };
+  const heads = ["Coverage", "Accuracy of the labels given", "Mean cost"];
+  byId("results-lead").textContent = `${plural(data.n_test, "row")}; each figure with its 95\u00a0% interval.`;
+  byId("compared").replaceChildren(
+    h("thead", null, h("tr", null, h("td"), heads.map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", null, rows.map(([name, result], k) =>
+      h(
+        "tr", { class: k ? null : "picked" },
+        h("th", { scope: "row" }, name),
+        cell(result, "coverage", percent, 1),
+        cell(result, "accuracy", percent, 1),
+        cell(result, "cost", money, dearest),
+      ))),
+  );
+  const holder = byId("confusion");
+  if (test.confusion === null) {
+    const words =
+      `The table of labels is left out: ${data.classes.length} classes are too many to read. ` +
+      `evaluation.points[${state.picked}].confusion has it.`;
+    holder.replaceChildren(h("p", { class: "lead" }, words));
+    return;
+  }
+  const n = data.classes.length;
+  holder.replaceChildren(
+    h("h3", null, rows[0][0], ": which label for which truth"),
+    h(
+      "div", { class: "scroll", role: "region", "aria-label": "Labels given", tabindex: 0 },
+      h(
+        "table", { class: "confusion" },
+        h(
+          "thead", null,
+          h("tr", null, h("td"), h("th", { scope: "colgroup", colspan: n }, "label given"), h("td")),
+          h("tr", null, ["truth", ...data.classes, "no label"].map((name) => h("th", { scope: "col" }, name))),
+        ),
+        h("tbody", null, test.confusion.map((line, t) =>
+          h("tr", null, h("th", { scope: "row" }, data.classes[t]), line.map((count, g) => {
+            const kind = g === n ? "none" : g === t ? "right" : count ? "wrong" : null;
+            return h("td", { class: kind }, whole(count));
+          })))),
+      ),
+    ),
+  );
+}
+
+/* ---- features x points ---- */
+
+const deepest = Math.max(...points.map((point) => point.price.length));
+const strength = (stage) => (deepest > 1 ? 1 - (0.88 * stage) / (deepest - 1) : 1);
+const stageOf = (design, u) => (design[u] < 0 ? deepest : design[u]);
+const meanStage = units.map((_, u) => points.reduce((sum, { design }) => sum + stageOf(design, u), 0) / points.length);
+const byStage = units.map((_, u) => u).sort((a, b) => meanStage[a] - meanStage[b] || a - b);
+
+function drawMatrix() {
+  const holder = byId("matrix");
+  const width = Math.max(holder.clientWidth, 280);
+  const left = Math.min(Math.max(...names.map((name) => name.length)) * 6.6 + 14, width * 0.36);
+  const room = Math.floor((left - 12) / 6.6);
+  const tall = units.length > 30 ? 15 : 22;
+  const cell = Math.min((width - left - 10) / points.length, 60);
+  const right = left + cell * points.length;
+  const bottom = units.length * tall;
+  const paths = Array.from({ length: deepest }, () => []);
+  const [across, down] = [cell.toFixed(2), tall - 2];
+  byStage.forEach((u, row) => byCost.forEach((i, column) => {
+    const stage = points[i].design[u];
+    const corner = `${(left + column * cell).toFixed(2)} ${row * tall + 1}`;
+    if (stage >= 0) paths[stage].push(`M${corner}h${across}v${down}h-${across}z`);
+  }));
+  const labels = byStage.map((u, row) => {
+    const name = names[u].length > room ? `${names[u].slice(0, room - 1)}…` : names[u];
+    const attributes = { class: "tick name", x: left - 8, y: row * tall + tall / 2 + 4, "text-anchor": "end" };
+    return s("text", attributes, name, s("title", null, names[u]));
+  });
+  const column = byCost.indexOf(state.picked);
+  const nTicks = Math.min(points.length, Math.max(Math.floor((right - left) / 110), 2));
+  const costs = Array.from({ length: nTicks }, (_, k) => {
+    const c = nTicks > 1 ? Math.round((k * (points.length - 1)) / (nTicks - 1)) : 0;
+    const anchor = cell < 40 && c === 0 ? "start" : cell < 40 && c === points.length - 1 ? "end" : "middle";
+    const attributes = { class: "tick", x: left + (c + 0.5) * cell, y: bottom + 16, "text-anchor": anchor };
+    return s("text", attributes, number(+points[byCost[c]].validation.cost.toPrecision(3)));
+  });
+  const at = (event) => {
+    const box = event.currentTarget.getBoundingClientRect();
+    const c = Math.floor(((event.clientX - box.left) / box.width) * points.length);
+    const r = Math.floor(((event.clientY - box.top) / box.height) * units.length);
+    return [byCost[Math.min(Math.max(c, 0), points.length - 1)], byStage[Math.min(Math.max(r, 0), units.length - 1)]];
+  };
+  const told = (event) => {
+    const [i, u] = at(event);
+    const stage = points[i].design[u];
+    const words = stage < 0 ? "never bought" : `bought at stage ${stage + 1} of ${points[i].price.length}`;
+    tip.show([names[u], `point ${i}: ${words}`], event.clientX, event.clientY);
+  };
+  const label =
+    `Stage at which each of ${plural(units.length, "feature")} is bought, ` +
+    `in each of ${plural(points.length, "design")}`;
+  holder.replaceChildren(
+    canvas(
+      width, bottom + 46, { role: "img", "aria-label": label },
+      labels,
+      paths.map((d, stage) => s("path", { class: "cell", "fill-opacity": strength(stage).toFixed(3), d: d.join("") })),
+      s("rect", { class: "column", x: left + column * cell - 1, y: 0, width: cell + 2, height: bottom, rx: 2 }),
+      costs,
+      s("text", { class: "title", x: right, y: bottom + 36, "text-anchor": "end" }, "mean cost of the point"),
+      s("rect", {
+        class: "hit", x: left, y: 0, width: right - left, height: bottom,
+        onclick: (event) => pick(at(event)[0]),
+        onpointermove: told,
+        onpointerleave: tip.hide,
+      }),
+    ),
+  );
+  const key = byId("matrix-key");
+  const quarters = [0, 1, 2, 3, 4].map((k) => Math.floor((k * (deepest - 1)) / 4));
+  const shown = deepest <= 12 ? paths.map((_, stage) => stage) : quarters;
+  key.replaceChildren("stage ", ...shown.map((stage) => {
+    const swatch = h("i", { class: "shade" });
+    swatch.style.opacity = strength(stage).toFixed(3);
+    return h("span", null, swatch, String(stage + 1));
+  }));
+}
+
+/* ---- prices, search, settings ---- */
+
+function drawPrices() {
+  const { design } = points[state.picked];
+  const columns = units.some((unit) => unit.columns.length > 1 || unit.columns[0] !== unit.name);
+  const groups = units.some((unit) => unit.group !== null);
+  byId("prices-lead").textContent =
+    `Everything together costs ${money(data.total)}.` +
+    (groups ? " Whoever has bought one of a group pays for the others of it only the second price." : "");
+  const place = hasFront ? `point ${state.picked}` : "the design";
+  const head = ["Feature", columns && "Columns", "Price", groups && "Group", groups && "Then", `Stage in ${place}`];
+  const kind = (name) => (name === "Columns" || name === "Group" ? "words" : null);
+  byId("price-list").replaceChildren(
+    h("thead", null, h("tr", null, head.filter(Boolean).map((name) =>
+      h("th", { scope: "col", class: kind(name) }, name)))),
+    h("tbody", null, units.map((unit, u) =>
+      h(
+        "tr", null,
+        h("th", { scope: "row" }, unit.name),
+        columns ? h("td", { class: "words" }, unit.columns.join(", ")) : null,
+        h("td", null, money(unit.price)),
+        groups ? h("td", { class: "words" }, unit.group === null ? "" : unit.group) : null,
+        groups ? h("td", null, unit.discount === null ? "" : money(unit.discount)) : null,
+        h("td", null, design[u] < 0 ? "never" : String(design[u] + 1)),
+      ))),
+  );
+}
+
+function drawSearch() {
+  const { certificate, seconds, name, n_steps, n_designs, n_feature_sets } = data.search;
+  const took = (time) => (time === null ? "" : `, in ${time < 10 ? time.toFixed(1) : whole(Math.round(time))} seconds`);
+  const words = byId("search-words");
+  if (certificate) {
+    const verdict = certificate.proven
+      ? "The frontier is proven: on the validation rows no design beats any of its points."
+      : "The search ended early: these are the best points found, not proven to be the frontier.";
+    words.append(
+      `There are ${whole(certificate.n_designs)} designs. ${whole(certificate.n_walked)} were looked at and ` +
+        `${whole(certificate.n_ruled_out)} ruled out, each proven to be beaten or to equal one looked at` +
+        `${took(certificate.seconds)}. `,
+      h("strong", null, verdict),
+    );
+    return;
+  }
+  const designs = n_steps ? `scored ${whole(n_designs.at(-1))} designs in ${plural(n_steps, "step")}` : "ended";
+  const trained = n_feature_sets === null ? "" : ` and trained ${plural(n_feature_sets, "feature set")}`;
+  words.textContent =
+    `${name || "The search"} ${designs}${trained}${took(seconds)}. It is a heuristic: better designs may exist.`;
+}
+
+function drawHistory() {
+  const { n_designs, n_front, n_sets } = data.search;
+  if (n_designs.length < 2) return;
+  const holder = byId("history");
+  const across = holder.clientWidth;
+  const width = Math.max(across > 720 ? (across - 32) / 2 : across, 260);
+  const titles = { x: "designs scored", xText: short, yText: short };
+  holder.replaceChildren(
+    lineChart(width, n_designs, n_front, { ...titles, y: "points on the frontier" }),
+    lineChart(width, n_designs, n_sets, { ...titles, y: "feature sets trained" }),
+  );
+}
+
+const short = (n) => n.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 });
+
+function drawSettings() {
+  const list = (entries) =>
+    entries.flatMap(([name, value]) => [h("dt", null, name), h("dd", null, value === null ? "–" : String(value))]);
+  const notes = Object.entries(data.notes);
+  byId("notes").append(...list(notes));
+  byId("notes").parentNode.hidden = !notes.length;
+  byId("parameters").append(...list(Object.entries(data.settings)));
+}
+
+/* ---- picking, theme, start ---- */
+
+function pick(i, focus) {
+  if (!(i >= 0 && i < points.length)) return;
+  state.picked = i;
+  drawPicked();
+  if (focus) byId("scatter").querySelector(".point.picked").focus({ preventScroll: true });
+  const link = `#point=${i}`;
+  if (location.hash !== link) location.replace(link);
+}
+
+function drawPicked() {
+  if (hasFront) {
+    markPicked();
+    drawPanel();
+    drawMatrix();
+  }
+  if (hasTest) drawResults();
+  drawDesign();
+  drawPrices();
+}
+
+function drawCharts() {
+  if (!hasFront) return;
+  drawScatter();
+  drawMatrix();
+  drawHistory();
+}
+
+function readHash() {
+  const found = /^#point=(\d+)$/.exec(location.hash);
+  if (found && +found[1] !== state.picked) pick(+found[1]);
+}
+
+const prefersDark = matchMedia("(prefers-color-scheme: dark)");
+const isDark = () => (document.documentElement.dataset.theme || (prefersDark.matches ? "dark" : "light")) === "dark";
+const nameTheme = () => (byId("theme").textContent = isDark() ? "Light" : "Dark");
+
+function start() {
+  for (const id of ["frontier", "features", "search"]) byId(id).hidden = !hasFront;
+  byId("results").hidden = !hasTest;
+  const sections = [...document.querySelectorAll("main > section")].filter((section) => !section.hidden);
+  byId("contents").append(...sections.map((section) => h("a", { href: `#${section.id}` }, section.dataset.name)));
+  byId("theme").addEventListener("click", () => {
+    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+    nameTheme();
+  });
+  prefersDark.addEventListener("change", nameTheme);
+  nameTheme();
+  drawHeader();
+  if (hasFront) {
+    drawFilters();
+    drawSearch();
+  }
+  drawSettings();
+  drawCharts();
+  drawPicked();
+  byId("all").addEventListener("click", () => {
+    state.all = !state.all;
+    drawTable();
+  });
+  addEventListener("hashchange", readHash);
+  readHash();
+  let width = document.documentElement.clientWidth;
+  addEventListener("resize", () => {
+    if (document.documentElement.clientWidth === width) return;
+    width = document.documentElement.clientWidth;
+    requestAnimationFrame(drawCharts);
+  });
+}
+
+start();
