@@ -1,0 +1,341 @@
+"""The command line as a user has it: files in, files and words out, one line for a mistake."""
+
+import json
+import signal
+import subprocess
+import sys
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+from numpy.testing import assert_array_equal
+import pandas as pd
+import pytest
+
+import emsco
+from emsco import EMSCOClassifier, MultiStageClassifier
+from emsco.cli import run
+from emsco.datasets import load_heart_failure
+from tests.test_files import mutations
+
+HEART = load_heart_failure()
+TARGET = "DEATH_EVENT"
+FIT = ["--target", TARGET, "--threshold", "0.8", "--max-stages", "3"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The heart data, prices and a fitted model."""
+    here = tmp_path_factory.mktemp("cli")
+    frame = HEART.data.assign(**{TARGET: HEART.target})
+    frame.to_csv(here / "heart.csv", index=False)
+    frame.to_parquet(here / "heart.parquet")
+    prices = pd.DataFrame({"feature": HEART.prices.keys(), "price": HEART.prices.values()})
+    prices.to_csv(here / "prices.csv", index=False)
+    fit = ["fit", str(here / "heart.csv"), *FIT, "--costs", str(here / "prices.csv"), "-o", str(here / "model.emsco")]
+    assert run(fit) == 0
+    return here
+
+
+@pytest.fixture
+def model(folder, tmp_path):
+    path = tmp_path / "model.emsco"
+    path.write_bytes((folder / "model.emsco").read_bytes())
+    return path
+
+
+def call(capsys, *arguments, expect=0):
+    capsys.readouterr()
+    code = run([str(a) for a in arguments])
+    printed = capsys.readouterr()
+    assert code == expect, printed.err
+    return printed
+
+
+def test_fit_does_what_python_does_and_prints_honest_figures(folder, tmp_path, capsys):
+    printed = call(capsys, "fit", folder / "heart.csv", *FIT, "--costs", folder / "prices.csv",
+                   "-o", tmp_path / "m.emsco").out  # fmt: skip
+    assert "224 rows to learn DEATH_EVENT from, 75 to test on" in printed
+    assert "on 75 test cases" in printed
+    assert "buy everything, always answer" in printed
+    clf = emsco.load(tmp_path / "m.emsco")
+    assert clf.front_.certificate.proven
+    assert clf.notes_["target"] == TARGET
+    assert clf.notes_["command"].startswith("emsco fit heart.csv --target DEATH_EVENT")
+    assert clf.evaluation_.n_rows == 75
+    again = EMSCOClassifier(**clf.get_params())
+    rest = [i for i in range(299) if i not in set(_held_out())]
+    X = HEART.data.astype(float)
+    again.fit(X.iloc[rest], HEART.target.iloc[rest])
+    assert_array_equal(again.front_.designs, clf.front_.designs)
+    assert_array_equal(again.front_.coverage, clf.front_.coverage)
+
+
+def _held_out():
+    from emsco.problem import split_rows
+
+    return split_rows(HEART.target.to_numpy(), 0.25, np.random.default_rng(0), np.array([0, 1]))[1]
+
+
+def test_json_of_fit_says_the_same(folder, tmp_path, capsys):
+    printed = call(capsys, "fit", folder / "heart.parquet", *FIT, "--costs", folder / "prices.csv", "--json",
+                   "-o", tmp_path / "m.emsco", "--max-cost", 400, "--best", "accuracy")  # fmt: skip
+    assert printed.err == ""
+    record = json.loads(printed.out)
+    clf = emsco.load(tmp_path / "m.emsco")
+    assert record["points"] == len(clf.front_)
+    assert record["in_use"]["point"] == clf.point_ == clf.front_.choose(max_cost=400, best="accuracy")
+    assert record["in_use"]["mean_cost"] <= 400
+    assert record["certificate"]["proven"]
+    test = clf.evaluation_.points[clf.point_]
+    assert record["test"]["in_use"]["accuracy"]["value"] == test.accuracy
+    assert [record["test"]["in_use"]["coverage"]["interval_95"][i] for i in (0, 1)] == list(test.interval("coverage"))
+
+
+def test_a_limit_that_nothing_meets_loses_no_work(folder, tmp_path, capsys):
+    printed = call(capsys, "fit", folder / "heart.csv", *FIT, "--max-cost", 0.01, "-o", tmp_path / "m.emsco", expect=1)
+    assert "error: no point of the front has max_cost = 0.01; the nearest gives way to max_cost = " in printed.err
+    assert "The model was written, with point 0 in use." in printed.err
+    assert emsco.load(tmp_path / "m.emsco").point_ == 0
+
+
+def test_searches_estimators_and_tests_can_be_chosen(folder, tmp_path, capsys):
+    out = tmp_path / "m.emsco"
+    frame = pd.read_csv(folder / "heart.csv")
+    frame.iloc[:100].to_csv(tmp_path / "test.csv", index=False)
+    frame.iloc[100:].to_csv(tmp_path / "train.csv", index=False)
+    call(capsys, "fit", tmp_path / "train.csv", *FIT, "-o", out, "--search", "exact", "--time-limit", 60,
+         "--test", tmp_path / "test.csv", "--drop", "time", "--drop", "sex", "--refit", "--seed", 3)  # fmt: skip
+    clf = emsco.load(out)
+    assert clf.evaluation_.n_rows == 100
+    assert clf.n_features_in_ == 10
+    assert clf.refit
+    printed = call(capsys, "fit", tmp_path / "train.csv", *FIT, "-o", out, "--search", "best-first", "--no-test")
+    assert "(optimistic)" in printed.out
+    assert emsco.load(out).evaluation_ is None
+    call(capsys, "fit", tmp_path / "train.csv", "--target", TARGET, "-o", out, "--max-stages", 2, "--estimator",
+         "naive-bayes", "--search", "best-first", *[x for name in list(frame)[:8] for x in ("--drop", name)])  # fmt: skip
+    assert type(emsco.load(out).stages_[0].model).__name__ == "GaussianNB"
+
+
+def test_front_lists_points_within_limits(model, capsys):
+    clf = emsco.load(model)
+    printed = call(capsys, "front", model, "--all").out
+    assert f"{len(clf.front_)} of {len(clf.front_)} designs" in printed
+    assert "*0" in printed
+    points = json.loads(call(capsys, "front", model, "--max-cost", 400, "--sort", "cost", "--json").out)
+    assert [p["point"] for p in points] == [int(i) for i in np.argsort(clf.front_.mean_cost, kind="stable")
+                                            if clf.front_.mean_cost[i] <= 400]  # fmt: skip
+    assert points[0]["stages"] == [[n for n, s in zip(clf.front_.feature_names, clf.front_.designs[points[0]["point"]],
+                                    strict=True) if s == j] for j in range(len(points[0]["stages"]))]  # fmt: skip
+    assert "the nearest gives way to" in call(capsys, "front", model, "--max-cost", 0.1, expect=1).err
+
+
+def test_use_puts_another_point_into_use_and_keeps_the_rest(model, capsys):
+    before = emsco.load(model)
+    call(capsys, "use", model, 3)
+    after = emsco.load(model)
+    assert after.point_ == 3
+    assert after.evaluation_ == before.evaluation_
+    assert after.notes_ == before.notes_
+    assert json.loads(call(capsys, "use", model, "--best", "cost", "--json").out)["in_use"]
+    assert emsco.load(model).point_ == before.front_.choose(best="cost")
+    assert "no point of the front" in call(capsys, "use", model, 999, expect=1).err
+    assert "not both" in call(capsys, "use", model, expect=2).err
+    assert "not both" in call(capsys, "use", model, 1, "--max-cost", 3, expect=2).err
+
+
+def test_predict_writes_a_row_per_case(folder, model, tmp_path, capsys):
+    out = tmp_path / "out.csv"
+    printed = call(capsys, "predict", model, folder / "heart.csv", "-o", out, "--keep", "age")
+    decisions = emsco.load(model).decide(HEART.data)
+    table = pd.read_csv(out)
+    assert_array_equal(table["cost"], decisions.cost)
+    assert_array_equal(table["label"] == "inconclusive", ~decisions.conclusive)
+    assert f"299 cases: {decisions.conclusive.sum()} with a label" in printed.out
+    record = json.loads(call(capsys, "predict", model, folder / "heart.csv", "-o", out, "--json").out)
+    assert record["conclusive"] == decisions.conclusive.sum()
+    assert record["mean_cost"] == pytest.approx(decisions.cost.mean())
+
+
+def test_evaluate_knows_the_target(folder, model, capsys):
+    record = json.loads(call(capsys, "evaluate", model, folder / "heart.csv", "--json").out)
+    expected = emsco.load(model).evaluate(HEART.data, HEART.target).points[0]
+    assert record["rows"] == 299
+    assert record["in_use"]["accuracy"]["value"] == expected.accuracy
+    assert "on 299 test cases" in call(capsys, "evaluate", model, folder / "heart.csv").out
+    assert (
+        "no column 'lived'" in call(capsys, "evaluate", model, folder / "heart.csv", "--target", "lived", expect=1).err
+    )
+
+
+def test_labels_that_are_text_or_missing(tmp_path, capsys):
+    frame = HEART.data.assign(outcome=np.where(HEART.target == 1, "died", "lived"))
+    frame.loc[:4, "outcome"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    printed = call(capsys, "fit", tmp_path / "t.csv", "--target", "outcome", "--max-stages", 2, "-o", tmp_path / "m")
+    assert "warning: 5 rows of" in printed.err
+    assert emsco.load(tmp_path / "m").classes_.tolist() == ["died", "lived"]
+    assert "on 294 test cases" in call(capsys, "evaluate", tmp_path / "m", tmp_path / "t.csv").out
+
+
+def test_inspect_says_what_is_in_a_file(model, capsys):
+    printed = call(capsys, "inspect", model).out
+    for expected in ("EMSCOClassifier", "proven", "heart.csv", "serum_creatinine", "emsco fit heart.csv"):
+        assert expected in printed
+    record = json.loads(call(capsys, "inspect", model, "--json").out)
+    assert record["prices"] == {k: float(v) for k, v in HEART.prices.items()}
+
+
+def test_a_model_of_a_given_design_has_no_front(tmp_path, capsys):
+    clf = MultiStageClassifier([["age"], ["sex"]]).fit(HEART.data[["age", "sex"]], HEART.target)
+    clf.save(tmp_path / "m.emsco")
+    assert "no front" in call(capsys, "front", tmp_path / "m.emsco", expect=2).err
+    assert "MultiStageClassifier" in call(capsys, "inspect", tmp_path / "m.emsco").out
+    call(capsys, "report", tmp_path / "m.emsco", "-o", tmp_path / "r.html")
+
+
+def test_report_writes_a_page(folder, model, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    call(capsys, "report", model, "-o", page, "--data", folder / "heart.csv")
+    assert page.read_text(encoding="utf-8").lower().startswith("<!doctype html>")
+
+
+def test_export_writes_graphs(model, tmp_path, capsys):
+    call(capsys, "export", model, tmp_path / "onnx")
+    assert (tmp_path / "onnx" / "manifest.json").exists()
+
+
+def ask(model, answers, *options):
+    return subprocess.run(
+        [sys.executable, "-m", "emsco", "ask", str(model), *options],
+        input="".join(f"{answer}\n" for answer in answers), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_ask_decides_as_decide_does(model):
+    clf = emsco.load(model)
+    decisions = clf.decide(HEART.data)
+    for row in (0, int(np.argmax(~decisions.conclusive))):
+        columns = [c for s in clf.stages_[: decisions.stage[row] + 1] for c in s.new_columns]
+        done = ask(model, [HEART.data.iloc[row, c] for c in columns])
+        assert done.returncode == 0, done.stderr
+        last = done.stdout.strip().splitlines()[-1]
+        assert f"{decisions.cost[row]:,.6g} paid" in last
+        assert f"{decisions.confidence[row]:.1%} sure" in last
+        assert ("inconclusive" in last) == (not decisions.conclusive[row])
+
+
+def test_ask_asks_again_takes_nothing_for_an_answer_and_goes_on_from_a_file(model, tmp_path):
+    state = tmp_path / "case.json"
+    done = ask(model, ["much", "", "q"], "--state", str(state))
+    assert done.returncode == 130
+    assert "'much' is not a number" in done.stdout
+    first = emsco.load(model).stages_[0].features
+    assert json.loads(state.read_text())
+    again = ask(model, ["1"] * 20, "--state", str(state))
+    assert again.returncode == 0, again.stderr
+    assert "paid." in again.stdout
+    assert f"  {first[0]}:" not in again.stdout, "it was answered before"
+    state.write_text("{")
+    assert "is not the state of a case" in ask(model, [], "--state", str(state)).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["fit", "none.csv", "--target", "x"], 1, "there is no file none.csv"),
+        (["fit", "heart.csv", "--target", "x"], 1, "no column 'x'; its columns: age"),
+        (["fit", "heart.csv"], 2, "Missing option '--target'"),
+        (["fit", "heart.csv", "--target", TARGET, "--costs", "heart.csv"], 1, "a price list has the columns"),
+        (["fit", "heart.csv", "--target", TARGET, "--drop", "nothing"], 1, "no column 'nothing'"),
+        (["fit", "heart.csv", "--target", TARGET, "--threshold", "80"], 1, "threshold must be a probability"),
+        (["fit", "heart.csv", "--target", TARGET, "--test-size", "25"], 2, "--test-size must be a share"),
+        (["fit", "heart.csv", "--target", TARGET, "--time-limit", "3"], 2, "goes with --search exact"),
+        (["fit", "heart.csv", "--target", TARGET, "-o", "no/m.emsco"], 2, "no such folder"),
+        (["fit", "heart.csv", "--target", "age"], 1, "y cannot be used as class labels"),
+        (["fit", "heart.csv", "--target", TARGET, "--jobs", "0"], 1, "n_jobs must be"),
+        (["fit", "heart.csv", "--target", TARGET, "--max-cost", "cheap"], 2, "is not a valid float"),
+        (["front", "heart.csv"], 1, "not a model file"),
+        (["front", "none.emsco"], 1, "there is no file"),
+        (["predict", "model.emsco", "prices.csv", "-o", "o.csv"], 1, "is not in the table"),
+        (["predict", "model.emsco", "heart.csv", "-o", "no/o.csv"], 1, "cannot be written"),
+        (["evaluate", "model.emsco", "prices.csv", "--target", "price"], 2, "none of the columns"),
+        (["report", "model.emsco", "-o", "no/r.html"], 1, "no/r.html"),
+        (["sing"], 2, "No such command 'sing'"),
+    ],
+)
+def test_mistakes_end_in_one_line(folder, monkeypatch, capsys, arguments, code, says):
+    monkeypatch.chdir(folder)
+    printed = call(capsys, *arguments, expect=code)
+    assert says in printed.err
+    assert "Traceback" not in printed.err
+    errors = [line for line in printed.err.splitlines() if line.lower().startswith("error")]
+    assert len(errors) == 1
+
+
+def test_help_is_a_manual(capsys):
+    assert "emsco fit patients.csv" in call(capsys, "--help").out
+    for command in ("fit", "front", "use", "predict", "evaluate", "report", "ask", "inspect", "export", "demo"):
+        printed = call(capsys, command, "--help").out
+        assert f"Usage: emsco {command}" in printed
+        assert len(printed.splitlines()) > 5
+    assert call(capsys, "--version").out.strip() == f"emsco, version {emsco.__version__}"
+    assert "global" in call(capsys, "experiments", "--help").out
+
+
+def test_help_is_there_at_once():
+    code = "import sys; from emsco.cli import run; run(['fit', '--help']); " \
+           "sys.exit(any(m in sys.modules for m in ('sklearn', 'numba', 'pandas', 'pyarrow', 'scipy')))"  # fmt: skip
+    assert subprocess.run([sys.executable, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def test_without_the_extra_it_says_what_to_install():
+    code = "import sys; sys.modules['click'] = None; from emsco.__main__ import main; sys.exit(main())"
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "error: the command line needs some packages more: pip install 'emsco[cli]'\n"
+
+
+def test_it_is_silent_on_standard_error_when_piped(folder, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "emsco", "fit", str(folder / "heart.csv"), *FIT, "-o", str(tmp_path / "m.emsco")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+
+
+def test_ctrl_c_keeps_what_was_found_and_the_same_command_goes_on(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 24))
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(24)]).assign(y=(X[:, :6].sum(axis=1) > 0).astype(int))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    base = ["fit", "t.csv", "--target", "y", "--search", "evolution", "--max-stages", "8", "--jobs", "1"]
+    command = [sys.executable, "-m", "emsco", *base, "-o", "a.emsco", "--checkpoint", "run.ckpt", "--estimator", "tree"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "run.ckpt").exists() or (tmp_path / "run.ckpt").stat().st_size < 400_000:
+        assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    if process.returncode == 130 and not (tmp_path / "a.emsco").exists():
+        assert "interrupted" in err  # before the first generation
+    else:
+        assert process.returncode == 130, err
+        assert "The same command goes on where it was, from run.ckpt." in err
+        assert emsco.load(tmp_path / "a.emsco").n_generations_ < 150
+    assert (tmp_path / "run.ckpt").exists()
+
+
+@settings(max_examples=120)
+@given(st.data())
+def test_mutated_files_never_end_in_a_traceback(folder, tmp_path_factory, data):
+    """Whatever is in the files, there is one line or an answer."""
+    here = tmp_path_factory.getbasetemp()
+    table = pd.read_csv(folder / "heart.csv", nrows=40).iloc[:, [0, 1, 3, -1]].to_csv(index=False).encode()
+    prices = b"feature,price,unit,group,discount\nage,1,,,\nanaemia,2,,g,1\ndiabetes,3,,g,2\n"
+    which = data.draw(st.integers(0, 1))
+    for name, content, mutated in (("t.csv", table, which == 0), ("p.csv", prices, which == 1)):
+        (here / name).write_bytes(data.draw(mutations(content)) if mutated else content)
+    code = run(["fit", str(here / "t.csv"), "--target", TARGET, "--costs", str(here / "p.csv"), "--max-stages", "2",
+                "-o", str(here / "m.emsco"), "--jobs", "1"])  # fmt: skip
+    assert code in (0, 1)
