@@ -114,7 +114,7 @@ def test_searches_estimators_and_tests_can_be_chosen(folder, tmp_path, capsys):
     assert "(optimistic)" in printed.out
     assert emsco.load(out).evaluation_ is None
     call(capsys, "fit", tmp_path / "train.csv", "--target", TARGET, "-o", out, "--max-stages", 2, "--estimator",
-         "naive-bayes", "--search", "best-first", *[x for name in list(frame)[:8] for x in ("--drop", name)])  # fmt: skip
+         "naive-bayes", "--search", "best-first", *[x for c in list(frame)[:8] for x in ("--drop", c)])  # fmt: skip
     assert type(emsco.load(out).stages_[0].model).__name__ == "GaussianNB"
 
 
