@@ -1,5 +1,6 @@
 """The code that README and examples show runs."""
 
+import json
 from pathlib import Path
 import re
 import subprocess
@@ -10,11 +11,13 @@ ROOT = Path(__file__).parents[1]
 
 def test_the_readmes_python_runs_from_top_to_bottom(capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names = {}
     for block in blocks:
         exec(block, names)
-    assert "coverage" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "coverage" in printed
+    assert re.search(r"^(Accept\(label|Reject\(confidence)=", printed, re.MULTILINE)
     assert "blood panel" in names["clf"].front_.feature_names
 
 
@@ -22,6 +25,23 @@ def test_the_python_of_the_exact_page_runs(capsys):
     (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/exact.md").read_text(encoding="utf-8"), re.DOTALL)
     exec(block, {})
     assert "proven=True" in capsys.readouterr().out
+
+
+def test_the_python_of_the_acquisition_page_runs_and_prints_what_it_shows(capsys):
+    page = (ROOT / "docs/acquisition.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```(python|text|json)\n(.*?)```", page, re.DOTALL)
+    names = {}
+    for language, block in blocks:
+        if language == "python":
+            exec(block, names)
+            printed = capsys.readouterr().out
+        elif language == "text":
+            assert printed == block
+        else:
+            state = json.loads(block)
+            assert state.keys() == names["session"].state.keys()
+            assert {**state, "classifier": ""} == {**json.loads(names["row"]), "classifier": ""}
+    assert [language for language, _ in blocks].count("text") >= 3
 
 
 def test_links_of_the_docs_lead_somewhere():

@@ -232,15 +232,15 @@ def continue_session(plan: "Plan", threshold: float, state: Any) -> Session:
     wanted = session.state
     version = state.get("version", _VERSION) if isinstance(state, Mapping) else _VERSION
     if version != _VERSION:
-        raise SessionError(f"the state is of version {version!r}; this release reads version {_VERSION}.")
+        raise SessionError(f"the state is of version {shorten(version)}; this release reads version {_VERSION}.")
     if not isinstance(state, Mapping) or state.keys() != wanted.keys() or not isinstance(state["given"], Mapping):
         raise SessionError(
             f"a session is continued from its state, a mapping of {', '.join(wanted)}; got {shorten(state)}."
         )
     if state["classifier"] != wanted["classifier"]:
         raise SessionError(
-            f"the state is of the classifier {state['classifier']!r}, this one is {wanted['classifier']!r}: another "
-            "design, threshold, price list or training. Use the one it was begun with, or begin another session."
+            f"the state is of the classifier {shorten(state['classifier'])}, this one is {wanted['classifier']!r}: "
+            "another design, threshold, price list or training. Use the one it was begun with, or begin anew."
         )
     try:
         session.give(state["given"])
