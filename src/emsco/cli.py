@@ -329,7 +329,7 @@ def use(
 @_ENCODING
 @_JSON
 def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], encoding: str, as_json: bool) -> None:
-    """Decide every case in DATA, a CSV or Parquet file of any length, in some 100 MB of memory.
+    """Decide every case in DATA, a CSV or Parquet file of any length, in half a gigabyte of memory.
 
     The output has a row per case: label (or "inconclusive"), confidence, stage (from 1), cost and what was bought.
     Columns that no case needs may be absent; cells that a case does not buy are not looked at.

@@ -146,7 +146,7 @@ class TableFile:
         self._n_read = 0.0
         try:
             if self.is_parquet:
-                with parquet.ParquetFile(self.path) as file:
+                with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=2**20) as file:
                     for block in file.iter_batches(BLOCK_ROWS, columns=None if columns is None else list(columns)):
                         self._n_read += self._size * block.num_rows / max(file.metadata.num_rows, 1)
                         yield block
