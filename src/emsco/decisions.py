@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from emsco._kernels import rows
 from emsco.encoding import Encoder, NumberCode
-from emsco.exceptions import InvalidInputError, MissingColumnError
+from emsco.exceptions import InvalidEstimatorError, InvalidInputError, MissingColumnError
 from emsco.front import data_frame
 from emsco.objectives import FloatArray
 from emsco.rejection import is_confident
@@ -181,8 +181,7 @@ class TrainedCascade:
                     if c not in columns:
                         columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, j)
                     self._encoder.encode_column(c, columns[c], read, Z)
-                # In double precision, as the search compares: else a row could leave as confident and have no label.
-                answers = np.asarray(stage.model.predict_proba(Z[stage.encoded_columns].T), dtype=np.float64)
+                answers = self._ask(stage.model, Z[stage.encoded_columns].T)
                 if j == len(self._stages) - 1:
                     probabilities[read] = answers
                     exit_stage[read] = j
@@ -198,6 +197,19 @@ class TrainedCascade:
                 kept[stage.encoded_columns] = Z[stage.encoded_columns][:, ~confident]
                 Z = kept
         return probabilities, exit_stage
+
+    def _ask(self, model: StageModel, X: FloatArray) -> FloatArray:
+        try:
+            # In double precision, as the search compares: else a row could leave as confident and have no label.
+            answers = np.asarray(model.predict_proba(X), dtype=np.float64)
+        except Exception as error:  # an estimator of somebody else, or one that was tampered with in a file
+            raise InvalidEstimatorError(f"{type(model).__name__}.predict_proba failed: {error}") from error
+        if answers.shape != (len(X), self._n_classes):
+            raise InvalidEstimatorError(
+                f"{type(model).__name__}.predict_proba gave an array of shape {answers.shape}; wanted "
+                f"{(len(X), self._n_classes)}."
+            )
+        return answers
 
 
 def _flat(matrix: FloatArray) -> tuple[FloatArray, NDArray[np.uint64]]:

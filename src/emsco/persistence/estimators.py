@@ -98,7 +98,7 @@ def _check_types(data: bytes, what: str) -> None:
     unknown = sorted(set(_skops().get_untrusted_types(data=data)) - TRUSTED)
     if unknown:
         raise ModelFileError(
-            f"{what} {', '.join(unknown)}, which emsco.load does not make; use an estimator of scikit-learn, or keep "
+            f"{what} {', '.join(unknown)}, which emsco.load does not make; use another estimator, or keep "
             "the classifier by other means (pickle, where you trust everyone who can write the file)."
         )
 
@@ -163,7 +163,8 @@ def _parts(root: Any) -> Iterator[Any]:
 
 
 def _check_part(part: Any) -> None:
-    """Raise ValueError if compiled code of scikit-learn would follow an index of this object out of its arrays."""
+    """Raise if the object lacks a parameter, or if compiled code would follow an index of it out of its arrays."""
+    from sklearn.base import BaseEstimator
     from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier
     from sklearn.ensemble._forest import ForestClassifier
     from sklearn.neighbors import BallTree, KDTree, KNeighborsClassifier
@@ -171,6 +172,8 @@ def _check_part(part: Any) -> None:
     from sklearn.tree import BaseDecisionTree
     from sklearn.tree._tree import Tree
 
+    if isinstance(part, BaseEstimator):
+        part.get_params(deep=False)  # each is there
     if isinstance(part, Tree):
         inner = part.children_left != -1
         _check_tree(inner, part.children_left, part.children_right, part.feature, part.n_features)
