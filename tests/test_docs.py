@@ -44,6 +44,14 @@ def test_the_python_of_the_acquisition_page_runs_and_prints_what_it_shows(capsys
     assert [language for language, _ in blocks].count("text") >= 3
 
 
+def test_the_python_of_the_pages_on_files_runs(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for page, shows in (("model-file", "ward 7"), ("onnx", "answer")):
+        (block,) = re.findall(r"```python\n(.*?)```", (ROOT / f"docs/{page}.md").read_text(encoding="utf-8"), re.DOTALL)
+        exec(block, {})
+        assert shows in capsys.readouterr().out
+
+
 def test_links_of_the_docs_lead_somewhere():
     for page in [ROOT / "README.md", *ROOT.glob("docs/*.md")]:
         for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text(encoding="utf-8")):

@@ -330,6 +330,26 @@ class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         return StagesDisplay.from_estimator(self, X, y, ax=ax)
 
+    def export_onnx(self, folder: str | PathLike[str]) -> None:
+        """Write the design in use as ONNX graphs, one per stage, and ``manifest.json``, which says how to walk them.
+
+        The graphs take raw columns: numbers (NaN where missing) and text. Each was compared with this classifier on
+        rows like those of training before anything is written.
+
+        Parameters
+        ----------
+        folder : str or path
+            Made if it is not there.
+
+        Raises
+        ------
+        ExportError
+            A stage's estimator cannot be converted, or its graph does not agree with it.
+        """
+        from emsco.export import export_onnx
+
+        export_onnx(self, folder)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_cascade")
 
