@@ -420,7 +420,7 @@ def _axes(ax: Any, n: int, **layout: Any) -> "list[Axes]":
 def _finish(axis: "Axes", x: str, y: str, title: str, *, grid: Any = "both", size: int = 11) -> None:
     axis.set_xlabel(x)
     axis.set_ylabel(y)
-    axis.set_title(title, fontsize=size, loc="left")
+    axis.set_title(title, fontsize=size)
     axis.grid(axis=grid, color="#E3E3E3", linewidth=0.6)
     axis.set_axisbelow(True)
     axis.spines[["top", "right"]].set_visible(False)

@@ -510,7 +510,6 @@ function drawMatrix() {
     const attributes = { class: "tick name", x: left - 8, y: row * tall + tall / 2 + 4, "text-anchor": "end" };
     return s("text", attributes, name, s("title", null, names[u]));
   });
-  const column = byCost.indexOf(state.picked);
   const nTicks = Math.min(points.length, Math.max(Math.floor((right - left) / 110), 2));
   const costs = Array.from({ length: nTicks }, (_, k) => {
     const c = nTicks > 1 ? Math.round((k * (points.length - 1)) / (nTicks - 1)) : 0;
@@ -538,7 +537,7 @@ function drawMatrix() {
       width, bottom + 46, { role: "img", "aria-label": label },
       labels,
       paths.map((d, stage) => s("path", { class: "cell", "fill-opacity": strength(stage).toFixed(3), d: d.join("") })),
-      s("rect", { class: "column", x: left + column * cell - 1, y: 0, width: cell + 2, height: bottom, rx: 2 }),
+      s("rect", { class: "column", "data-left": left, "data-cell": cell, width: cell + 2, height: bottom, rx: 2 }),
       costs,
       s("text", { class: "title", x: right, y: bottom + 36, "text-anchor": "end" }, "mean cost of the point"),
       s("rect", {
@@ -549,6 +548,7 @@ function drawMatrix() {
       }),
     ),
   );
+  markColumn();
   const key = byId("matrix-key");
   const quarters = [0, 1, 2, 3, 4].map((k) => Math.floor((k * (deepest - 1)) / 4));
   const shown = deepest <= 12 ? paths.map((_, stage) => stage) : quarters;
@@ -557,6 +557,13 @@ function drawMatrix() {
     swatch.style.opacity = strength(stage).toFixed(3);
     return h("span", null, swatch, String(stage + 1));
   }));
+}
+
+/** Frame the column of the point picked; drawing 30,000 cells anew for it would be felt. */
+function markColumn() {
+  const column = byId("matrix").querySelector(".column");
+  const { left, cell } = column.dataset;
+  column.setAttribute("x", +left + byCost.indexOf(state.picked) * cell - 1);
 }
 
 /* ---- prices, search, settings ---- */
@@ -648,7 +655,7 @@ function drawPicked() {
   if (hasFront) {
     markPicked();
     drawPanel();
-    drawMatrix();
+    markColumn();
   }
   if (hasTest) drawResults();
   drawDesign();

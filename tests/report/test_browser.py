@@ -1,0 +1,255 @@
+"""The page in a real browser: it draws, picks and filters, and asks the network for nothing."""
+
+import os
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+from playwright.sync_api import expect, sync_playwright  # waits by expect: the page's policy forbids eval
+import pytest
+
+from emsco import MultiStageClassifier
+from emsco.report.html import render_page, write_report
+from emsco.report.summary import summarise
+from tests.report.test_html import HOSTILE
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Skip without a browser, unless EMSCO_REQUIRE_BROWSER says that it must be there."""
+    if CHROMIUM is None:
+        if os.environ.get("EMSCO_REQUIRE_BROWSER"):
+            pytest.fail("EMSCO_REQUIRE_BROWSER is set, but there is no chromium.")
+        pytest.skip("no chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def report(fitted, evaluation, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(fitted, path, evaluation=evaluation, notes={"data": "heart"})
+    return path.as_uri()
+
+
+@pytest.fixture
+def open_page(browser):
+    """Open pages; at the end nothing may have gone wrong in them, and nothing been asked from elsewhere."""
+    contexts, troubles = [], []
+
+    def open_(address, **settings):
+        context = browser.new_context(**{"viewport": {"width": 1200, "height": 900}, **settings})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: troubles.append(message.text))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("dialog", lambda dialog: troubles.append(dialog.message))
+        page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else troubles.append(r.url))
+        page.goto(address)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def numbers(text):
+    return [float(n.replace(",", "")) for n in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
+
+
+def test_the_headline_is_that_of_the_held_out_rows(open_page, report, fitted, evaluation):
+    page = open_page(report)
+    result = evaluation.points[fitted.point_]
+    coverage, accuracy, cost = page.locator(".tile").all_inner_texts()
+    assert f"{100 * result.coverage:.1f}\u00a0%" in coverage
+    assert f"{100 * result.accuracy:.1f}\u00a0%" in accuracy
+    assert f"{sum(result.right)} of {sum(result.answered)} labels right" in accuracy
+    assert numbers(cost)[0] == round(result.mean_cost, 2)
+    assert "neither training nor search saw" in page.inner_text("#basis")
+    assert page.locator("#scatter .point").count() == len(fitted.front_)
+
+
+def test_without_an_evaluation_it_says_that_figures_are_optimistic(open_page, fitted, tmp_path):
+    write_report(fitted, tmp_path / "report.html")
+    page = open_page((tmp_path / "report.html").as_uri())
+    assert "optimistic" in page.inner_text("#basis.warning")
+    assert page.is_hidden("#results")
+
+
+def stage_names(page):
+    return [card.splitlines() for card in page.locator(".stage .chips").all_inner_texts()]
+
+
+def test_a_click_picks_a_point_and_shows_its_design(open_page, report, fitted):
+    page = open_page(report)
+    front = fitted.front_
+    assert stage_names(page) == [list(stage.features) for stage in fitted.stages_]
+    other = len(front) - 1
+    page.locator(f'.point[data-point="{other}"]').click()
+    names = np.array(front.feature_names)
+    assert stage_names(page) == [names[front.designs[other] == j].tolist() for j in range(front.n_stages[other])]
+    assert page.evaluate("location.hash") == f"#point={other}"
+    assert f"clf.use({other})" in page.inner_text("#picked")
+    assert f"emsco use model.emsco {other}" in page.inner_text("#picked")
+
+
+def test_the_counts_of_the_picked_design_are_the_evaluations(open_page, report, evaluation):
+    page = open_page(f"{report}#point=1")
+    result = evaluation.points[1]
+    flows = [numbers(text) for text in page.locator(".stage .who").all_inner_texts()]
+    reached = [99 - sum(result.answered[:j]) for j in range(len(result.answered))]
+    onward = [*reached[1:], result.n_rejected]
+    wrong = np.subtract(result.answered, result.right).tolist()
+    assert flows == [list(row) for row in zip(reached, result.right, wrong, onward, strict=True)]
+    assert numbers(page.inner_text(".end"))[:2] == [result.n_rejected, 99]
+    cells = page.locator(".confusion tbody td").all_inner_texts()
+    assert [int(cell) for cell in cells] == [n for row in result.confusion for n in row]
+
+
+def test_a_link_opens_its_point_and_nonsense_does_no_harm(open_page, report, fitted):
+    assert open_page(f"{report}#point=2").inner_text("#design-h").startswith("Point 2,")
+    for wrong in ("#point=9999", "#point=x", "#frontier"):
+        assert open_page(report + wrong).inner_text("#design-h").startswith(f"Point {fitted.point_},")
+    page = open_page(report)
+    page.evaluate("location.hash = '#point=1'")
+    expect(page.locator("#design-h")).to_have_text("Point 1, stage by stage")
+
+
+def test_arrow_keys_walk_the_points_by_cost(open_page, report, fitted):
+    page = open_page(report)
+    order = np.lexsort([np.arange(len(fitted.front_)), fitted.front_.mean_cost]).tolist()
+    page.locator(".point.picked").focus()
+    page.keyboard.press("Home")
+    assert page.evaluate("location.hash") == f"#point={order[0]}"
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("location.hash") == f"#point={order[1]}"
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowRight")  # there is no further one
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("location.hash") == f"#point={order[-2]}"
+    assert page.evaluate("document.activeElement.getAttribute('aria-checked')") == "true"
+    assert page.is_visible("#tip")
+    assert f"Point {order[-2]}" in page.inner_text("#tip")
+
+
+def test_limits_hide_points(open_page, report, fitted):
+    page = open_page(report)
+    front = fitted.front_
+    page.locator("#limit-accuracy").fill("100")
+    limit = front.accuracy.min() + (front.accuracy.max() - front.accuracy.min()) / 2
+    within = np.flatnonzero(front.accuracy >= limit)
+    shown = {int(i) for i in page.locator(".point:visible").evaluate_all("marks => marks.map(m => m.dataset.point)")}
+    assert 0 < within.size < len(front)
+    assert shown - {fitted.point_} == set(within.tolist()) - {fitted.point_}
+    assert f"{within.size} of {len(front)} points" in page.inner_text("#left")
+    page.click("#fittest")
+    assert page.evaluate("location.hash") in (f"#point={within[0]}", "")
+    assert page.inner_text("#picked h3").startswith(f"Point {within[0]}")
+    page.click("text=Reset")
+    expect(page.locator(".point:not([hidden])")).to_have_count(len(front))
+
+
+def test_the_table_sorts_and_shows_all(open_page, report, fitted):
+    page = open_page(report)
+    front = fitted.front_
+    assert page.locator("#points tbody tr").count() == 8
+    page.click("#all")
+    page.locator("#points thead button", has_text="Mean cost").first.click()
+    picked = [int(text) for text in page.locator("#points tbody th").all_inner_texts()]
+    assert front.mean_cost[picked].tolist() == sorted(front.mean_cost)
+    assert page.locator('#points th[aria-sort="ascending"]').inner_text().startswith("Mean cost")
+    page.keyboard.press("Enter")  # the heading kept the focus
+    assert page.locator('#points th[aria-sort="descending"]').count() == 1
+    page.locator("#points tbody button").first.focus()
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == f"#point={front.mean_cost.argmax()}"
+
+
+def background(page):
+    return sum(numbers(page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3])
+
+
+def test_dark_mode_follows_the_system_and_the_button(open_page, report):
+    page = open_page(report, color_scheme="dark")
+    assert background(page) < 150
+    page.click("#theme")
+    assert background(page) > 600
+    page.emulate_media(color_scheme="light")
+    page.click("#theme")
+    assert background(page) < 150
+    page.emulate_media(media="print")
+    assert page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink')") == "#1a1f26"
+
+
+@pytest.mark.parametrize("width", [320, 390, 768])
+def test_a_small_screen_does_not_scroll_sideways(open_page, report, width):
+    page = open_page(report, viewport={"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_window_that_changes_redraws_its_charts(open_page, report):
+    page = open_page(report)
+    wide = page.locator("#scatter svg").get_attribute("width")
+    page.set_viewport_size({"width": 500, "height": 800})
+    expect(page.locator("#scatter svg")).not_to_have_attribute("width", wide)
+    assert float(page.locator("#scatter svg").get_attribute("width")) < 500
+    assert page.locator(".point.picked").count() == 1
+
+
+def test_a_given_design_has_a_report_without_a_frontier(open_page, held_out, tmp_path):
+    X, y = held_out
+    clf = MultiStageClassifier([["age"], ["sex", "time"]], {"age": 1, "sex": 1, "time": 5}, threshold=0.8)
+    X = X[["age", "sex", "time"]]
+    clf.fit(X, y)
+    for evaluation in (None, clf.evaluate(X, y)):
+        write_report(clf, tmp_path / "report.html", evaluation=evaluation)
+        page = open_page((tmp_path / "report.html").as_uri())
+        assert page.is_hidden("#frontier")
+        assert page.is_visible("#results") == (evaluation is not None)
+        assert stage_names(page) == [["age"], ["sex", "time"]]
+
+
+def test_hostile_names_are_shown_as_they_are(open_page, tmp_path):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=[HOSTILE, "age"])
+    y = np.where(X["age"] > 0, "<b>ill</b>", "well")
+    clf = MultiStageClassifier([["age"], [HOSTILE]], threshold=0.99).fit(X, y)
+    write_report(clf, tmp_path / "report.html", evaluation=clf.evaluate(X, y), notes={"<i>": HOSTILE})
+    page = open_page((tmp_path / "report.html").as_uri())
+    assert page.locator(".chips li").nth(1).text_content() == HOSTILE
+    assert page.locator("#notes dd").text_content() == HOSTILE
+    assert page.locator(".confusion tbody th").first.text_content() == "<b>ill</b>"
+
+
+def test_points_without_labels_and_certificates_are_drawn(open_page, fitted, tmp_path):
+    summary = summarise(fitted)
+    summary["points"][1]["validation"].update(accuracy=None, coverage=0.0)
+    summary["search"]["certificate"] = {
+        "n_designs": 10**21, "n_walked": 1234, "n_ruled_out": 10**21 - 1234, "seconds": 2.5, "proven": False,
+    }  # fmt: skip
+    (tmp_path / "report.html").write_text(render_page(summary), encoding="utf-8")
+    page = open_page((tmp_path / "report.html").as_uri() + "#point=1")
+    assert page.locator('.point[data-point="1"] .silent').count() == 1
+    assert "undefined" in page.inner_text("#scatter-note")
+    assert "\u2013" in page.inner_text("#picked")
+    assert "1.00 \u00d7 10^21 designs. 1,234 were looked at" in page.inner_text("#search-words")
+    assert "not proven" in page.inner_text("#search-words")
+
+
+def test_the_matrix_picks_and_frames_a_point(open_page, report, fitted):
+    page = open_page(report)
+    cheapest, dearest = fitted.front_.mean_cost.argmin(), fitted.front_.mean_cost.argmax()
+    for point, share in ((cheapest, 0.001), (dearest, 0.999)):
+        area = page.locator("#matrix .hit").bounding_box()
+        page.locator("#matrix .hit").click(position={"x": area["width"] * share, "y": 5})
+        assert page.evaluate("location.hash") == f"#point={point}"
+        frame = page.locator("#matrix .column").bounding_box()
+        middle = frame["x"] + frame["width"] / 2 - area["x"]
+        assert abs(middle / area["width"] - share) < 1 / len(fitted.front_)
+        assert f"point {point}: bought at stage" in page.inner_text("#tip")

@@ -1,0 +1,143 @@
+import builtins
+
+import matplotlib.pyplot as plt
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+import pytest
+
+from emsco import MultiStageClassifier
+from emsco.exceptions import InvalidParameterError, MissingDependencyError
+from emsco.report import FrontDisplay, StageCalibrationDisplay, StagesDisplay, ThresholdDisplay
+from emsco.report.summary import stage_flow
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def bar_counts(axis):
+    """The widths of the bars, by label."""
+    return {group.get_label(): [bar.get_width() for bar in group] for group in axis.containers}
+
+
+def test_the_front_is_drawn_point_by_point(fitted):
+    front = fitted.front_
+    display = front.plot()
+    assert isinstance(display, FrontDisplay)
+    (dots,) = display.ax_.collections
+    assert_allclose(dots.get_offsets(), np.column_stack([front.mean_cost, 100 * front.accuracy]))
+    assert_allclose(dots.get_array(), 100 * front.coverage)
+    assert display.ax_.figure is display.figure_
+    display.figure_.canvas.draw()
+
+
+def test_the_point_in_use_is_ringed_and_named(fitted):
+    front, point = fitted.front_, fitted.point_
+    display = FrontDisplay.from_estimator(fitted)
+    ring = display.ax_.collections[-1]
+    assert_allclose(ring.get_offsets(), [[front.mean_cost[point], 100 * front.accuracy[point]]])
+    (name,) = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert name.startswith(f"point {point}: cost")
+    assert any("750" in text.get_text() for text in display.ax_.texts)
+    with pytest.raises(InvalidParameterError, match="highlight must be a point, 0 to"):
+        front.plot(highlight=len(front))
+
+
+def test_points_without_labels_are_left_out_with_a_note():
+    display = FrontDisplay(np.array([0, 0.5]), np.array([np.nan, 0.9]), np.array([1.0, 2])).plot(highlight=0)
+    assert len(display.ax_.collections[0].get_offsets()) == 1
+    assert "not drawn: 1 point" in display.ax_.texts[0].get_text()
+    assert "no labels" in display.ax_.get_legend().get_texts()[0].get_text()
+
+
+def test_pictures_go_into_given_axes(fitted, held_out):
+    X, y = held_out
+    _, axes = plt.subplots(1, 2)
+    assert fitted.front_.plot(axes[0]).ax_ is axes[0]
+    assert list(fitted.plot_stages(ax=axes).ax_) == list(axes)
+    assert list(ThresholdDisplay.from_estimator(fitted, X, y, thresholds=[0.5, 0.9], ax=axes).ax_) == list(axes)
+    with pytest.raises(InvalidParameterError, match=r"needs 2 axes; got 1"):
+        fitted.plot_stages(ax=axes[0])
+
+
+def test_stages_with_labels_show_right_and_wrong(fitted, held_out):
+    flow = stage_flow(fitted, *held_out)
+    display = fitted.plot_stages(*held_out)
+    assert isinstance(display, StagesDisplay)
+    drawn = bar_counts(display.ax_[0])
+    assert drawn["right label"] == flow["right"]
+    assert_array_equal(np.add(drawn["right label"], drawn["wrong label"]), flow["answered"])
+    assert drawn["still waiting"] == [*flow["reached"][1:], 0]
+    assert drawn["no label"][-1] == flow["rejected"]
+    assert sum(drawn["no label"]) == flow["rejected"]
+    assert bar_counts(display.ax_[1])["price of the stage"] == [stage.price for stage in fitted.stages_]
+    (line,) = display.ax_[1].lines
+    assert_allclose(line.get_xdata()[-1], fitted.decide(held_out[0]).cost.mean())
+    display.figure_.canvas.draw()
+
+
+def test_stages_without_rows_show_the_validation_counts(fitted):
+    flow = stage_flow(fitted)
+    display = fitted.plot_stages()
+    assert bar_counts(display.ax_[0])["left with a label"] == flow["answered"]
+    assert_allclose(display.mean_paid[-1], fitted.front_.mean_cost[fitted.point_])
+    assert f"of {fitted.front_.n_samples}" in display.ax_[0].get_xlabel()
+
+
+def test_long_lists_of_features_are_cut():
+    X = np.random.default_rng(0).normal(size=(40, 30))
+    clf = MultiStageClassifier([0] * 29 + [1]).fit(X, X[:, 0] > 0)
+    first, second = (label.get_text() for label in clf.plot_stages(X).ax_[0].get_yticklabels())
+    assert first.endswith("... (29 in all)")
+    assert first.count("\n") == 1
+    assert second == "2: x29"
+
+
+def test_the_sweep_draws_what_deciding_does(fitted, held_out):
+    X, y = held_out
+    display = ThresholdDisplay.from_estimator(fitted, X, y)
+    accuracy, coverage, in_use = display.ax_[0].lines
+    at = int(np.argmin(np.abs(display.thresholds - 0.75)))
+    assert display.thresholds[[0, -1]].tolist() == [0.5, 1]
+    assert_allclose(coverage.get_ydata()[at], 100 * fitted.decide(X).conclusive.mean())
+    assert_allclose(accuracy.get_ydata(), 100 * display.accuracy)
+    assert_allclose(display.ax_[1].lines[0].get_ydata()[at], fitted.decide(X).cost.mean())
+    assert in_use.get_xdata()[0] == 0.75
+    assert (display.accuracy_interval[:, 0] <= np.nan_to_num(display.accuracy)).all()
+    display.figure_.canvas.draw()
+
+
+def test_calibration_draws_a_panel_per_stage(fitted, held_out):
+    display = StageCalibrationDisplay.from_estimator(fitted, *held_out, n_bins=3)
+    assert len(display.ax_) == len(fitted.stages_)
+    for axis, bins in zip(display.ax_, display.stages, strict=True):
+        _, threshold, curve = axis.lines[:3]
+        assert threshold.get_xdata()[0] == 75
+        assert_allclose(curve.get_xdata(), 100 * np.array(bins["confidence"]))
+        assert_allclose(curve.get_ydata(), 100 * np.divide(bins["right"], bins["count"]))
+        assert f"{sum(bins['count'])} input" in axis.get_title()
+    display.figure_.canvas.draw()
+    with pytest.raises(InvalidParameterError, match="n_bins must be"):
+        StageCalibrationDisplay.from_estimator(fitted, *held_out, n_bins=0)
+
+
+def test_a_stage_that_nobody_reaches_has_an_empty_panel(held_out):
+    X, y = held_out
+    clf = MultiStageClassifier([["age"], ["time"]], {"age": 1, "time": 1}, threshold=0.0)
+    display = StageCalibrationDisplay.from_estimator(clf.fit(X[["age", "time"]], y), X[["age", "time"]], y)
+    assert display.ax_[1].get_title() == "stage 2: 0 inputs"
+
+
+def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch, fitted):
+    original = builtins.__import__
+
+    def no_matplotlib(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return original(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", no_matplotlib)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'emsco\[plot\]'"):
+        fitted.plot_stages()

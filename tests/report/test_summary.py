@@ -1,0 +1,213 @@
+import json
+
+import numpy as np
+from numpy.testing import assert_array_equal
+import pytest
+
+from emsco import EMSCOClassifier, Evaluation, Exact, MultiStageClassifier, Prices, __version__
+from emsco.evaluation import binomial_interval
+from emsco.exceptions import InvalidInputError
+from emsco.report.summary import stage_flow, stage_reliability, summarise, threshold_sweep
+from tests.report.conftest import HEART
+
+ROUNDED = {"rel": 1e-5}
+
+
+def test_it_is_plain_json(fitted, evaluation):
+    summary = summarise(fitted, evaluation=evaluation, notes={"rows": np.int64(299), "share": np.float32(0.5)})
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+    assert summary["notes"] == {"rows": 299, "share": 0.5}
+
+
+def test_every_point_has_the_figures_of_the_front(fitted):
+    front, summary = fitted.front_, summarise(fitted)
+    assert len(summary["points"]) == len(front)
+    assert summary["in_use"] == fitted.point_
+    assert summary["n_validation"] == front.n_samples
+    for i, point in enumerate(summary["points"]):
+        shown = point["validation"]
+        stages, paid, _ = fitted._build(front.designs[i])
+        assert point["design"] == front.designs[i].tolist()
+        assert point["price"] == [stage.price for stage in stages]
+        assert point["paid"] == paid.tolist()
+        assert point["test"] is None
+        assert shown["coverage"] == pytest.approx(front.coverage[i], **ROUNDED)
+        assert shown["accuracy"] == pytest.approx(front.accuracy[i], **ROUNDED)
+        assert shown["cost"] == pytest.approx(front.mean_cost[i], **ROUNDED)
+        assert shown["saving"] == pytest.approx(1 - front.mean_cost[i] / 750, **ROUNDED)
+        assert shown["ties"] == front.n_ties[i]
+        assert shown["reached"] == front.reached[i, : len(stages)].tolist()
+        assert sum(shown["answered"]) + shown["rejected"] == front.n_samples
+        assert np.dot(shown["reached"], point["price"]) / front.n_samples == pytest.approx(front.mean_cost[i])
+
+
+def test_every_point_has_the_counts_of_the_evaluation(fitted, evaluation):
+    summary = summarise(fitted, evaluation=evaluation)
+    assert summary["n_test"] == 99
+    shown = [*(point["test"] for point in summary["points"]), summary["everything"], summary["always"]]
+    for part, result in zip(shown, [*evaluation.points, evaluation.everything, evaluation.always], strict=True):
+        assert part["answered"] == list(result.answered)
+        assert part["right"] == list(result.right)
+        assert part["rejected"] == result.n_rejected
+        assert part["reached"] == [99 - sum(result.answered[:j]) for j in range(len(result.answered))]
+        assert part["confusion"] == [list(row) for row in result.confusion]
+        for name, figure in (("coverage", "coverage"), ("accuracy", "accuracy"), ("cost", "mean_cost")):
+            assert part[name] == pytest.approx(getattr(result, figure), **ROUNDED)
+            assert part[f"{name}_interval"] == pytest.approx(result.interval(figure), **ROUNDED)
+
+
+def test_units_show_columns_prices_and_groups():
+    prices = Prices(
+        units={"panel": ["x1", "x2"]},
+        price={"x0": 0, "panel": 7.5, "x3": 5},
+        groups={"blood": ["panel", "x3"]},
+        discount={"panel": 5.5, "x3": 3},
+    )
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    summary = summarise(MultiStageClassifier(costs=prices).fit(X, X[:, 0] > 0))
+    assert summary["units"] == [
+        {"name": "x0", "columns": ["x0"], "price": 0, "group": None, "discount": None},
+        {"name": "panel", "columns": ["x1", "x2"], "price": 7.5, "group": "blood", "discount": 5.5},
+        {"name": "x3", "columns": ["x3"], "price": 5, "group": "blood", "discount": 3},
+    ]
+    assert summary["total"] == 10.5
+    assert summary["classes"] == ["False", "True"]
+
+
+def test_a_given_design_is_a_report_of_one_point(held_out):
+    clf = MultiStageClassifier([["age", "sex"], ["time"]], {"age": 1, "sex": 1, "time": 5})
+    columns = ["age", "sex", "time"]
+    clf.fit(HEART.data[columns], HEART.target)
+    alone = summarise(clf)
+    assert (alone["search"], alone["n_validation"], alone["n_test"], alone["in_use"]) == (None, None, None, 0)
+    assert alone["points"] == [
+        {"design": [0, 0, 1], "price": [2.0, 5.0], "paid": [2.0, 7.0], "validation": None, "test": None}
+    ]
+    X, y = held_out
+    assert summarise(clf, evaluation=clf.evaluate(X[columns], y))["points"][0]["test"]["n_rows"] == 99
+
+
+def test_the_history_of_a_search_is_told(fitted):
+    search = summarise(fitted)["search"]
+    assert search["name"] == "Evolution"
+    assert search["certificate"] is None
+    assert_array_equal(np.column_stack([search["n_designs"], search["n_front"], search["n_sets"]]), fitted.history_)
+    assert search["n_feature_sets"] == fitted.n_feature_sets_
+
+
+def test_a_long_history_is_thinned_and_keeps_its_ends(fitted):
+    history = fitted.history_
+    fitted.history_ = np.arange(3 * 5000).reshape(5000, 3)
+    try:
+        search = summarise(fitted)["search"]
+    finally:
+        fitted.history_ = history
+    assert len(search["n_designs"]) == 300
+    assert (search["n_steps"], search["n_designs"][0], search["n_sets"][-1]) == (5000, 0, 14999)
+
+
+def test_the_certificate_of_an_exact_search_is_told():
+    X = HEART.data[["age", "sex", "time"]]
+    clf = EMSCOClassifier([1, 1, 5], search=Exact(), random_state=0).fit(X, HEART.target)
+    told = summarise(clf)["search"]["certificate"]
+    assert (told["n_designs"], told["proven"]) == (13, True)
+    assert told["n_walked"] + told["n_ruled_out"] == 13
+
+
+def test_an_accuracy_of_nothing_is_none():
+    silent = MultiStageClassifier(costs=HEART.prices, threshold=1.0).fit(HEART.data, HEART.target)
+    shown = summarise(silent, evaluation=silent.evaluate(HEART.data[:9], HEART.target[:9]))["points"][0]["test"]
+    assert (shown["coverage"], shown["accuracy"], shown["rejected"]) == (0, None, 9)
+
+
+def test_a_silent_point_of_a_front_is_none_too():
+    clf = EMSCOClassifier(threshold=1.0, search=Exact(), random_state=0).fit(HEART.data[["age", "sex"]], HEART.target)
+    assert np.isnan(clf.front_.accuracy).all()
+    assert summarise(clf)["points"][0]["validation"]["accuracy"] is None
+
+
+def test_settings_name_versions_and_no_addresses(fitted):
+    settings = summarise(fitted)["settings"]
+    assert settings["emsco"] == __version__
+    assert settings["random_state"] == "0"
+    assert settings["search"].startswith("Evolution(population_size=40")
+    assert "costs" not in settings
+    chooser = EMSCOClassifier(search=Exact(), choose=lambda front: 0, random_state=0)
+    chooser.fit(HEART.data[["age", "sex"]], HEART.target)
+    assert "0x" not in " ".join(summarise(chooser)["settings"].values())
+
+
+def test_evaluation_and_notes_of_the_classifier_are_the_default(fitted, evaluation):
+    fitted.evaluation_, fitted.notes_ = evaluation, {"data": "heart", "bound": np.inf, "missing": np.nan}
+    try:
+        summary = summarise(fitted)
+    finally:
+        del fitted.evaluation_, fitted.notes_
+    assert summary["n_test"] == 99
+    assert summary["notes"] == {"data": "heart", "bound": "inf", "missing": "nan"}
+
+
+def test_an_evaluation_of_another_classifier_is_an_error(fitted, evaluation):
+    other = Evaluation(evaluation.points[:1], evaluation.everything, evaluation.always, evaluation.classes)
+    with pytest.raises(InvalidInputError, match=r"evaluation is of 1 designs, the classifier has \d+"):
+        summarise(fitted, evaluation=other)
+
+
+def test_a_confusion_table_nobody_reads_is_left_out():
+    X = np.random.default_rng(0).normal(size=(84, 2))
+    y = np.arange(84) % 21
+    clf = MultiStageClassifier(threshold=0.0).fit(X, y)
+    assert summarise(clf, evaluation=clf.evaluate(X, y))["points"][0]["test"]["confusion"] is None
+
+
+def test_the_flow_is_what_decide_does(fitted, held_out):
+    X, y = held_out
+    decisions = fitted.decide(X)
+    known, unknown = stage_flow(fitted, X, y), stage_flow(fitted, X)
+    assert unknown == {**known, "right": None}
+    assert known["reached"] == [int((decisions.stage >= j).sum()) for j in range(len(fitted.stages_))]
+    assert known["rejected"] == (~decisions.conclusive).sum()
+    assert sum(known["right"]) == (decisions.conclusive & (decisions.label.data == y)).sum()
+    assert stage_flow(fitted)["reached"] == fitted.front_.reached[fitted.point_, : len(fitted.stages_)].tolist()
+
+
+def test_a_flow_of_nothing_is_an_error(fitted, held_out):
+    X, y = held_out
+    with pytest.raises(InvalidInputError, match="y was given without X"):
+        stage_flow(fitted, y=y)
+    with pytest.raises(InvalidInputError, match="no rows"):
+        stage_flow(fitted, X[:0])
+    with pytest.raises(InvalidInputError, match="MultiStageClassifier has no validation rows"):
+        stage_flow(MultiStageClassifier().fit(X, y))
+
+
+def test_a_sweep_is_deciding_with_other_thresholds(fitted, held_out):
+    X, y = held_out
+    results = threshold_sweep(fitted, X, y, [0.0, 0.6, 0.75, 1.0])
+    assert results[0].answered[0] == 99
+    assert results[2].coverage == fitted.decide(X).conclusive.mean()
+    assert results[1].coverage > results[2].coverage > results[3].coverage
+    assert results[2].paid == tuple(fitted._paid)
+
+
+def test_reliability_is_of_the_rows_that_reach_a_stage(fitted, held_out):
+    X, y = held_out
+    stages = stage_reliability(fitted, X, y, 4)
+    assert [sum(stage["count"]) for stage in stages] == stage_flow(fitted, X)["reached"]
+    for stage in stages:
+        assert sorted(stage["confidence"]) == stage["confidence"]
+        assert stage["interval"][0] == binomial_interval(stage["right"][0], stage["count"][0])
+        assert all(0 <= right <= count for right, count in zip(stage["right"], stage["count"], strict=True))
+        assert len(stage["count"]) <= max(sum(stage["count"]) // 10, 1)
+
+
+def test_at_threshold_one_the_last_stage_answers_for_everyone(held_out):
+    X, y = held_out
+    clf = MultiStageClassifier([["age"], ["time"]], {"age": 1, "time": 1}, threshold=1.0)
+    X = X[["age", "time"]]
+    clf.fit(X, y)
+    last = stage_reliability(clf, X, y, 3)[-1]
+    assert sum(last["count"]) == 99
+    assert sum(last["right"]) == (clf.predict(X) == y).sum()
+    clf.threshold = 0.0
+    assert stage_reliability(clf, X, y, 3)[-1]["count"] == []
