@@ -6,6 +6,9 @@ import re
 import subprocess
 import sys
 
+import matplotlib
+import matplotlib.pyplot as plt
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -50,6 +53,17 @@ def test_the_python_of_the_pages_on_files_runs(capsys, tmp_path, monkeypatch):
         (block,) = re.findall(r"```python\n(.*?)```", (ROOT / f"docs/{page}.md").read_text(encoding="utf-8"), re.DOTALL)
         exec(block, {})
         assert shows in capsys.readouterr().out
+
+
+def test_the_python_of_the_report_page_runs(tmp_path, monkeypatch):
+    matplotlib.use("Agg")
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs/report.md").read_text(encoding="utf-8"), re.DOTALL)
+    exec(block, {})
+    plt.close("all")
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "report.html", "front.png", "stages.png", "threshold.png", "calibration.png",
+    }  # fmt: skip
 
 
 def test_links_of_the_docs_lead_somewhere():

@@ -42,6 +42,13 @@ def test_importing_the_package_imports_nothing_heavy():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_the_report_needs_matplotlib_for_pictures_only():
+    code = "import sys; sys.modules['matplotlib'] = None; from emsco.report import *; print(sorted(dir()))"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    for name in ("FrontDisplay", "StageCalibrationDisplay", "StagesDisplay", "ThresholdDisplay", "write_report"):
+        assert name in done.stdout
+
+
 def test_pandas_and_polars_are_not_needed():
     code = """
 import sys
