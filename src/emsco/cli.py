@@ -489,6 +489,8 @@ def _labelled(file: Any, features: list[str], target: str, numbers: list[str] | 
     """Return features and labels of the rows that have a label, and which rows these are."""
     import numpy as np
 
+    from emsco.table import Table
+
     table = file.read([*features, target], numbers=numbers)
     if not features:
         raise click.UsageError(f"{file.path} has no column but {target}: there is nothing to predict it from.")
@@ -496,7 +498,7 @@ def _labelled(file: Any, features: list[str], target: str, numbers: list[str] | 
     if known.size < table.num_rows:
         _show_warning(f"{table.num_rows - known.size} rows of {file.path} have no {target}; they are left out.")
     table = table.take(known)
-    y = np.array(table.column(target).to_pylist())
+    y = Table(table.select([target])).column(0)
     if y.dtype.kind == "f" and y.size and (y == np.floor(y)).all():
         y = y.astype(np.int64)
     return table.select(features), y, known

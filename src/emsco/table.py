@@ -235,7 +235,10 @@ def _arrow_column(column: Any, name: str) -> NDArray[Any]:
         column = column.cast(pyarrow.uint8())
     if is_arrow_number(column.type) or types.is_null(kind):
         return np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False))
-    return np.array([*column.to_pylist(), None], dtype=object)[:-1]
+    try:
+        return np.array([*column.to_pylist(), None], dtype=object)[:-1]
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"column {name!r} holds text that is not UTF-8; is the file damaged?") from error
 
 
 def is_arrow_number(kind: Any) -> bool:
