@@ -68,7 +68,7 @@ def main() -> int:
                         print(f"{name}: another answer after kills")
                         return 1
                     break
-                print(f"{n_kills} kills, {n_in_search} with work on disk; {n_ends} searches ended, all the same", flush=True)
+                print(f"{n_kills} kills, {n_in_search} with work on disk; {n_ends} searches ended alike", flush=True)
     return 0
 
 

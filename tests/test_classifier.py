@@ -286,6 +286,7 @@ def test_progress_is_printed_only_when_asked_for(capsys):
     printed = capsys.readouterr()
     assert printed.out == ""
     assert printed.err.count("evolving") == 2  # the first, and the last
+    assert "training the front" in printed.err
     assert "100 %" in printed.err
 
 

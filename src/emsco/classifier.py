@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
 _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
 _AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
+_SETS_AT_ONCE = 64  # trained between two signs of progress
 _LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
 
 
@@ -483,7 +484,8 @@ class MultiStageClassifier(_StagedClassifier):
             seed,
             n_jobs,
         )
-        self._models = _train_models(trainer, design[None])
+        sets = distinct_sets(design[None])
+        self._models = dict(zip(map(set_key, sets), _train(trainer, sets), strict=True))
         self.classes_, self._prices, self._encoder, self._named = classes, prices, encoder, table.named
         self._deploy(design)
         return self
@@ -692,10 +694,9 @@ class EMSCOClassifier(_StagedClassifier):
                 warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
                 encoder = Encoder(table, slice(None))
             everything = _without_validation(encoder.encode(table, slice(None)), codes, classes.size, encoder, prices)
-            models = _train_models(_trainer(everything, self.estimator, seed, n_jobs), front.designs)
+            models = self._train_front(partial(_train, _trainer(everything, self.estimator, seed, n_jobs)), front)
         else:
-            sets = distinct_sets(front.designs)
-            models = dict(zip(map(set_key, sets), cache.models(sets), strict=True))
+            models = self._train_front(cache.models, front)
 
         self.classes_, self._prices, self._encoder, self._named = classes, prices, encoder, table.named
         self.front_ = front
@@ -837,6 +838,20 @@ class EMSCOClassifier(_StagedClassifier):
         tally = cascade.tally(proof.designs)
         return make_front(proof.designs, tally, proof.n_ties, proof.ties, prices.unit_names, proof.certificate)
 
+    def _train_front(self, train: Callable[[BoolArray], list[StageModel]], front: Front) -> dict[bytes, StageModel]:
+        """Return the models of all feature sets that the front needs: an own estimator may take its time."""
+        line = PhaseLine() if self.verbose else None
+        sets = distinct_sets(front.designs)
+        models: dict[bytes, StageModel] = {}
+        for i in range(0, len(sets), _SETS_AT_ONCE):
+            part = sets[i : i + _SETS_AT_ONCE]
+            models.update(zip(map(set_key, part), train(part), strict=True))
+            if line is not None:
+                line("training the front", len(models) / len(sets))
+        if line is not None:
+            line.close()
+        return models
+
     def use(self, point: int) -> Self:
         """Deploy another point of the front; its stages are trained already.
 
@@ -936,10 +951,9 @@ def distinct_sets(designs: IntArray) -> BoolArray:
     return np.unique(acquired[exists], axis=0)
 
 
-def _train_models(trainer: StageTrainer, designs: IntArray) -> dict[bytes, StageModel]:
-    """Train the feature sets that the designs need, by set; no validation samples, so nothing to score."""
-    sets = distinct_sets(designs)
-    return dict(zip(map(set_key, sets), trainer.models(sets, trainer.train(sets)), strict=True))
+def _train(trainer: StageTrainer, sets: BoolArray) -> list[StageModel]:
+    """Train feature sets without validation samples: there is nothing to score."""
+    return trainer.models(sets, trainer.train(sets))
 
 
 def set_key(units: BoolArray) -> bytes:
