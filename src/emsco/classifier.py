@@ -1,7 +1,6 @@
 """MultiStageClassifier (a given design) and EMSCOClassifier (a searched one), as scikit-learn estimators."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable
 from functools import partial
 from math import ceil
 from os import PathLike
@@ -9,23 +8,18 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
 import warnings
 
-from joblib import effective_n_jobs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from emsco import __version__
-from emsco.acquisition import Accept, Acquire, Plan, Reject, Session, continue_session, plain_classes
 from emsco.cascade import Cascade
 from emsco.checkpoint import Arrays, Checkpoint, fingerprint
-from emsco.decisions import Decisions, Stage, TrainedCascade
 from emsco.encoding import Encoder
-from emsco.evaluation import Evaluation, Result, check_truth, judge
 from emsco.exceptions import InvalidInputError, InvalidParameterError, SearchInterruptedWarning, SuspiciousColumnWarning
 from emsco.front import Front, make_front
-from emsco.partition import BoolArray, IntArray, acquired_sets, check_design, count_solutions
+from emsco.partition import BoolArray, IntArray, check_design, count_solutions
 from emsco.prices import Costs, PriceList, resolve
 from emsco.problem import (
     Problem,
@@ -33,25 +27,24 @@ from emsco.problem import (
     check_target,
     check_validation_size,
     known_codes,
-    plain_labels,
     split_rows,
     unit_membership,
 )
 from emsco.progress import PhaseLine, ProgressLine
-from emsco.rejection import check_threshold, is_confident
-from emsco.running import check_no_loop, check_run, is_async, run_in_loop, run_in_threads
+from emsco.rejection import check_threshold
 from emsco.search.bestfirst import BestFirst, Pool, search_best_first
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact import Exact, check_affordable, estimate_seconds, is_affordable, search_exactly
 from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
-from emsco.stages.base import StageModel, StageTrainer, outcomes_of
+from emsco.staged import StagedClassifier, check_n_jobs, distinct_sets, set_key
+from emsco.stages.base import StageModel, StageTrainer
 from emsco.stages.cache import StageCache
 from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
 from emsco.table import Rows, StackedTable, Table, check_size
 
 if TYPE_CHECKING:
-    from emsco.report.plots import StagesDisplay
+    pass
 
 _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
 _AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
@@ -59,347 +52,7 @@ _SETS_AT_ONCE = 64  # trained between two signs of progress
 _LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
 
 
-class _StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """What both classifiers do once they have trained stages."""
-
-    threshold: float
-    n_jobs: int | None
-    classes_: NDArray[Any]
-    n_features_in_: int
-    design_: IntArray
-    stages_: list[Stage]
-    _encoder: Encoder
-    _prices: PriceList
-    _named: bool
-    _cascade: TrainedCascade
-    _paid: NDArray[np.float64]
-    _plan: Plan | None = None  # of sessions of the deployed design; made when the first one begins
-    _models: dict[bytes, StageModel]  # of each set of units that a design needs; the set of all is always there
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        return tags
-
-    def decide(self, X: Any) -> Decisions:
-        """Decide each row with as few purchases as its design allows, or reject it.
-
-        A cell is read only if its row has paid for it: unbought cells may hold anything, and a column that no waiting
-        row needs may be absent. Columns of a DataFrame are matched by name.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_columns)
-
-        Returns
-        -------
-        Decisions
-        """
-        check_is_fitted(self)
-        return self._decide(Table(X), self._cascade, self._paid, check_threshold(self.threshold))
-
-    def _decide(self, table: Table, cascade: TrainedCascade, paid: NDArray[np.float64], threshold: float) -> Decisions:
-        confidence, code, stage = self._outcomes(table, cascade, threshold)
-        conclusive = is_confident(confidence, threshold)
-        label = np.ma.MaskedArray(self.classes_.take(code), mask=~conclusive)
-        return Decisions(label, conclusive, confidence, stage, paid.take(stage), table.index)
-
-    def _outcomes(
-        self, table: Table, cascade: TrainedCascade, threshold: float
-    ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
-        """Return confidence, class index and exit stage of each row, columns matched by name where there are names."""
-        column_of: list[int | None]
-        if table.named and self._named:
-            position = {name: i for i, name in enumerate(table.names)}
-            column_of = [position.get(code.name) for code in self._encoder.codes]
-        elif len(table.names) == self.n_features_in_:
-            column_of = list(range(self.n_features_in_))
-        else:
-            raise InvalidInputError(
-                f"X has {len(table.names)} columns, but {type(self).__name__} was fitted on {self.n_features_in_}; "
-                "without column names on both, give all of them, in the same order."
-            )
-        n_jobs = 1 if self.n_jobs is None else _n_jobs(self.n_jobs)
-        return cascade.outcomes(table, column_of, threshold, n_jobs=n_jobs)
-
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the class probabilities of the stage where each row leaves, whether confident or not.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_columns)
-            All columns of the training table, in the same order.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-        """
-        check_is_fitted(self)
-        table = Table(X)
-        check_size(table)
-        self._check_names(X, reset=False)
-        if isinstance(X, np.ndarray) and X.dtype.kind == "f" and np.isinf(X).any():
-            raise InvalidInputError("X contains inf; replace it by a finite number, or by NaN if it is unknown.")
-        everything = range(self.n_features_in_)
-        return np.ascontiguousarray(self._cascade.probabilities(table, everything, check_threshold(self.threshold))[0])
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return a class for every row; ``decide`` is the answer that may say nothing.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_columns)
-            All columns of the training table, in the same order.
-
-        Returns
-        -------
-        ndarray of shape (n_rows,)
-        """
-        codes = outcomes_of(self.predict_proba(X))[1]
-        labels: NDArray[Any] = self.classes_[codes]
-        return labels
-
-    def session(self, state: Mapping[str, Any] | None = None) -> Session:
-        """Begin to decide one input whose values are bought one stage at a time, or continue.
-
-        Parameters
-        ----------
-        state : mapping, optional
-            ``state`` of a session of the same classifier (design, threshold, training), in this process or another.
-
-        Returns
-        -------
-        Session
-        """
-        plan, threshold = self._deployed()
-        return Session(plan, threshold) if state is None else continue_session(plan, threshold, state)
-
-    def run(
-        self,
-        acquire: Callable[[Any, Acquire], Any],
-        inputs: Iterable[Any],
-        *,
-        max_in_flight: int = 8,
-        on_decision: Callable[[Any, Accept | Reject], object] | None = None,
-    ) -> Decisions:
-        """Decide many inputs at once by a callback that buys what each needs, and nothing else.
-
-        Parameters
-        ----------
-        acquire : callable
-            ``acquire(input, request)`` buys what an ``Acquire`` asks for and returns the values by column name, None
-            for what could not be obtained. It is called once per input and stage that the input reaches: by threads,
-            or if it is an async function, in an event loop.
-        inputs : iterable
-            Anything that tells ``acquire`` whom to buy for. No more are taken than are in flight.
-        max_in_flight : int
-            Most calls of ``acquire`` at the same time.
-        on_decision : callable, optional
-            ``on_decision(input, decision)`` is called here, by the caller's thread, as inputs are decided: to show
-            progress, or to store what an interrupt must not lose.
-
-        Returns
-        -------
-        Decisions
-            In the order of the inputs, whatever the order of completion.
-
-        Raises
-        ------
-        RunInterruptedError
-            A call failed. No further call was started, and those in flight were awaited; the error holds what was
-            decided, and its ``__cause__`` is the reason. Ctrl-C raises KeyboardInterrupt in the same way.
-        """
-        limit, begin = check_run(acquire, inputs, max_in_flight), partial(Session, *self._deployed())
-        if not is_async(acquire):
-            decided = run_in_threads(begin, acquire, inputs, max_in_flight=limit, on_decision=on_decision)
-        else:
-            check_no_loop()
-            decided = asyncio.run(run_in_loop(begin, acquire, inputs, max_in_flight=limit, on_decision=on_decision))
-        return self._gather(decided)
-
-    async def run_async(
-        self,
-        acquire: Callable[[Any, Acquire], Awaitable[Any]],
-        inputs: Iterable[Any],
-        *,
-        max_in_flight: int = 8,
-        on_decision: Callable[[Any, Accept | Reject], object] | None = None,
-    ) -> Decisions:
-        """Do what ``run`` does, with an async callback, inside a running event loop.
-
-        Parameters and result as of ``run``. Cancelling cancels the calls in flight.
-        """
-        limit, begin = check_run(acquire, inputs, max_in_flight), partial(Session, *self._deployed())
-        return self._gather(await run_in_loop(begin, acquire, inputs, max_in_flight=limit, on_decision=on_decision))
-
-    def evaluate(self, X: Any, y: ArrayLike) -> Evaluation:
-        """Judge on rows that neither training nor search saw: every point of the front, and buying everything.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_columns)
-        y : array-like of shape (n_rows,)
-
-        Returns
-        -------
-        Evaluation
-            Counts, with figures and their confidence intervals.
-        """
-        check_is_fitted(self)
-        table = Table(X)
-        truth = check_truth(plain_labels(y), self.classes_, table.n_rows)
-        threshold = check_threshold(self.threshold)
-
-        def result(design: IntArray, threshold: float) -> Result:
-            _, paid, cascade = self._build(design)
-            decisions = self._decide(table, cascade, paid, threshold)
-            return judge(decisions, truth, self.classes_, paid.tolist())
-
-        at_once = np.zeros(self._prices.n_units, dtype=np.int64)
-        return Evaluation(
-            points=tuple(result(design, threshold) for design in self._designs()),
-            everything=result(at_once, threshold),
-            always=result(at_once, 0.0),
-            classes=tuple(self.classes_.tolist()),
-        )
-
-    def save(self, path: str | PathLike[str], *, evaluation: Evaluation | None = None, notes: Any = None) -> None:
-        """Write the classifier, every point of its front included, to a file that ``emsco.load`` reads.
-
-        Parameters
-        ----------
-        path : str or path
-            The file; one that is there is replaced, whole or not at all.
-        evaluation : Evaluation or None
-            What ``evaluate`` returned, to be kept with the model. None: that of the file it was loaded from, if any.
-        notes : dict or None
-            Anything that JSON can hold, such as where the data come from. None: those of the file it was loaded from.
-
-        Raises
-        ------
-        ModelFileError
-            The file cannot be written, or holds an estimator that could not be loaded again.
-        """
-        from emsco.persistence import save
-
-        save(self, path, evaluation=evaluation, notes=notes)
-
-    def _deployed(self) -> tuple[Plan, float]:
-        """Return all that a session needs of the classifier as it is now."""
-        if not hasattr(self, "_cascade"):  # check_is_fitted itself takes longer than a session
-            check_is_fitted(self)
-        if self._plan is None:
-            self._plan = Plan(self._encoder, self.stages_, self._paid, self._prices, self.classes_)
-        return self._plan, check_threshold(self.threshold)
-
-    def _gather(self, decided: Sequence[Accept | Reject]) -> Decisions:
-        """Return decisions of single inputs as those of a table."""
-        position = {label: code for code, label in enumerate(plain_classes(self.classes_))}
-        code = [position[d.label if isinstance(d, Accept) else d.best_guess] for d in decided]
-        conclusive = np.array([isinstance(d, Accept) for d in decided], dtype=np.bool_)
-        return Decisions(
-            label=np.ma.MaskedArray(self.classes_.take(np.array(code, dtype=np.intp)), mask=~conclusive),
-            conclusive=conclusive,
-            confidence=np.array([decision.confidence for decision in decided], dtype=np.float64),
-            stage=np.array([decision.stage for decision in decided], dtype=np.intp),
-            cost=np.array([decision.cost for decision in decided], dtype=np.float64),
-        )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in super().__getstate__().items() if name != "_plan"}
-
-    def plot_stages(self, X: Any = None, y: ArrayLike | None = None, *, ax: Any = None) -> "StagesDisplay":
-        """Draw how many inputs leave at each stage of the design in use, and what is paid; needs matplotlib.
-
-        Parameters
-        ----------
-        X : array-like or DataFrame of shape (n_rows, n_columns), optional
-            Rows to draw. None: the validation rows of the search.
-        y : array-like of shape (n_rows,), optional
-            Their labels, which split those who leave into right and wrong.
-        ax : pair of Axes, or None
-            Where. None: a new figure.
-
-        Returns
-        -------
-        StagesDisplay
-            With the axes as ``ax_`` and the figure as ``figure_``.
-        """
-        from emsco.report.plots import StagesDisplay
-
-        return StagesDisplay.from_estimator(self, X, y, ax=ax)
-
-    def export_onnx(self, folder: str | PathLike[str]) -> None:
-        """Write the design in use as ONNX graphs, one per stage, and ``manifest.json``, which says how to walk them.
-
-        The graphs take raw columns: numbers (NaN where missing) and text. Each was compared with this classifier on
-        rows like those of training before anything is written.
-
-        Parameters
-        ----------
-        folder : str or path
-            Made if it is not there.
-
-        Raises
-        ------
-        ExportError
-            A stage's estimator cannot be converted, or its graph does not agree with it.
-        """
-        from emsco.export import export_onnx
-
-        export_onnx(self, folder)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_cascade")
-
-    def _read_table(self, X: Any) -> Table:
-        """Check the training table and record its columns as scikit-learn does; what was fitted before is void."""
-        for name in ("_cascade", "front_", "evaluation_", "notes_"):
-            self.__dict__.pop(name, None)
-        table = Table(X)
-        check_size(table)
-        self._check_names(X, reset=True)
-        return table
-
-    def _check_names(self, X: Any, *, reset: bool) -> None:
-        try:
-            validate_data(self, X, reset=reset, skip_check_array=True)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(str(error)) from error
-
-    def _deploy(self, design: IntArray) -> None:
-        """Use a design whose stage models are trained."""
-        self.design_ = design
-        self._plan = None
-        self.stages_, self._paid, self._cascade = self._build(design)
-
-    def _designs(self) -> IntArray:
-        """All designs that can be deployed, a row each."""
-        return self.design_[None]
-
-    def _build(self, design: IntArray) -> tuple[list[Stage], NDArray[np.float64], TrainedCascade]:
-        """Return the stages of a design, what has been paid by the end of each, and the walk through them."""
-        prices = self._prices
-        stages = []
-        for j, units in enumerate(acquired_sets(design[None])[0][0]):
-            new = np.flatnonzero(design == j)
-            owned = [c for unit in np.flatnonzero(units) for c in prices.unit_columns[unit]]
-            stages.append(
-                Stage(
-                    features=tuple(prices.unit_names[unit] for unit in new),
-                    price=prices.price_of(design == j, design < j),
-                    model=self._models[set_key(units)],
-                    new_columns=tuple(c for unit in new for c in prices.unit_columns[unit]),
-                    encoded_columns=self._encoder.positions(owned),
-                )
-            )
-        paid = np.array([prices.price_of(design <= j) for j in range(len(stages))])
-        return stages, paid, TrainedCascade(self._encoder, stages, n_classes=self.classes_.size)
-
-
-class MultiStageClassifier(_StagedClassifier):
+class MultiStageClassifier(StagedClassifier):
     """A classifier that buys its features in stages, by a design you already have.
 
     Parameters
@@ -470,7 +123,7 @@ class MultiStageClassifier(_StagedClassifier):
         """
         check_threshold(self.threshold)
         seed = _seed(self.random_state)
-        n_jobs = _n_jobs(self.n_jobs)
+        n_jobs = check_n_jobs(self.n_jobs)
         table = self._read_table(X)
         codes, classes = check_target(y, table.n_rows)
         prices = resolve(self.costs, table.names)
@@ -491,7 +144,7 @@ class MultiStageClassifier(_StagedClassifier):
         return self
 
 
-class EMSCOClassifier(_StagedClassifier):
+class EMSCOClassifier(StagedClassifier):
     """Searches the ways to buy features in stages, and deploys one of the non-dominated ones.
 
     Parameters
@@ -626,7 +279,7 @@ class EMSCOClassifier(_StagedClassifier):
         seed = _seed(self.random_state)
         if checkpoint is not None and self.random_state is None:
             seed = checkpoint.seed(seed)
-        n_jobs = _n_jobs(self.n_jobs)
+        n_jobs = check_n_jobs(self.n_jobs)
         self._check_parameters()
         table = self._read_table(X)
         codes, classes = check_target(y, table.n_rows)
@@ -945,20 +598,9 @@ def _without_validation(
     )
 
 
-def distinct_sets(designs: IntArray) -> BoolArray:
-    """Return the feature sets that the designs need, each once."""
-    acquired, exists = acquired_sets(designs)
-    return np.unique(acquired[exists], axis=0)
-
-
 def _train(trainer: StageTrainer, sets: BoolArray) -> list[StageModel]:
     """Train feature sets without validation samples: there is nothing to score."""
     return trainer.models(sets, trainer.train(sets))
-
-
-def set_key(units: BoolArray) -> bytes:
-    """Return a set of units as the key of its model."""
-    return np.packbits(units).tobytes()
 
 
 def _check_search(search: Any) -> None:
@@ -982,13 +624,4 @@ def _seed(random_state: Any) -> int:
     except ValueError as error:
         raise InvalidParameterError(
             f"random_state must be a whole number, a numpy RandomState or None; got {random_state!r}."
-        ) from error
-
-
-def _n_jobs(n_jobs: Any) -> int:
-    try:
-        return int(effective_n_jobs(n_jobs))
-    except (TypeError, ValueError) as error:
-        raise InvalidParameterError(
-            f"n_jobs must be None, a positive number of workers, or -1 for all cores; got {n_jobs!r}."
         ) from error

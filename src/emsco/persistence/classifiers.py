@@ -15,7 +15,7 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 import emsco
-from emsco.classifier import EMSCOClassifier, MultiStageClassifier, distinct_sets, set_key
+from emsco.classifier import EMSCOClassifier, MultiStageClassifier
 from emsco.encoding import CategoryCode, ColumnCode, Encoder, NumberCode
 from emsco.evaluation import Evaluation
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError
@@ -36,6 +36,7 @@ from emsco.prices import PriceList, resolve
 from emsco.problem import unit_membership
 from emsco.rejection import check_threshold
 from emsco.search.exact import Certificate
+from emsco.staged import distinct_sets, set_key
 from emsco.stages.base import StageModel
 from emsco.stages.logistic import LogisticModel
 
