@@ -19,14 +19,14 @@ from sklearn.tree import DecisionTreeClassifier
 from emsco import BestFirst, EMSCOClassifier, Evolution, Exact
 runs = {
     "exact": {"search": Exact(), "max_stages": 6},
-    "best first": {"search": BestFirst(max_designs=60_000, patience=None, start=5), "max_stages": 8},
+    "best first": {"search": BestFirst(max_designs=400_000, patience=None, start=5), "max_stages": 8},
     "evolution of trees": {
         "search": Evolution(population_size=100, max_generations=30, patience=None), "max_stages": 6,
         "estimator": DecisionTreeClassifier(max_depth=4, max_features=3),
     },
 }
 X, y = make_classification(700, 13, n_informative=8, n_redundant=3, flip_y=0.15, random_state=3)
-clf = EMSCOClassifier(costs=range(1, 14), random_state=0, n_jobs=2, **runs[sys.argv[1]])
+clf = EMSCOClassifier(costs=range(1, 14), random_state=0, n_jobs=2 if sys.argv[1] == "exact" else 1, **runs[sys.argv[1]])
 clf.fit(X, y, checkpoint=sys.argv[2] or None)
 front = clf.front_
 print(front.designs.tolist(), front.n_ties.tolist(), front.mean_cost.tolist(), front.accuracy.tolist(),

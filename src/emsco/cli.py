@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from importlib.util import find_spec
 import json
 from pathlib import Path
 import shlex
@@ -16,7 +17,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from emsco import __version__
-from emsco.exceptions import EmscoError, NoSuchPointError, SearchInterruptedWarning
+from emsco.exceptions import EmscoError, MissingDependencyError, NoSuchPointError, SearchInterruptedWarning
 
 if TYPE_CHECKING:
     from emsco.evaluation import Evaluation, Result
@@ -542,6 +543,8 @@ def _evaluate(clf: Any, data: Path, target: str | None, encoding: str) -> "Evalu
 def _estimator(name: str) -> Any:
     if name == "logistic":
         return None
+    if find_spec("skops") is None:  # now, not after the search
+        raise MissingDependencyError("model files of other estimators need skops: pip install 'emsco[skops]'.")
     if name == "tree":
         from sklearn.tree import DecisionTreeClassifier
 
