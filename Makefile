@@ -2,11 +2,12 @@
 # make test   set up and run the tests
 # make lint   ruff and mypy
 # make bench  speed ratios with their floors
+# make docs   the docs site, into docs/_build/html
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench docs clean
 
 .venv/run.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -32,5 +33,8 @@ lint: .venv/dev.stamp
 bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks
 
+docs: .venv/dev.stamp
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
 clean:
-	rm -rf .venv
+	rm -rf .venv docs/_build docs/generated
