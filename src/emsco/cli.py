@@ -454,11 +454,21 @@ def export(model: Path, folder: Path) -> None:
 
 
 @emsco.command()
-def demo() -> None:
+@click.option(
+    "--files",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="Only write the data into FOLDER, as heart.csv, prices.csv and new.csv, to try the other commands on.",
+)
+def demo(folder: Path | None) -> None:
     """Run the main job on heart-failure data that come with EMSCO."""
-    from emsco.demo import main
+    from emsco.demo import main, write_files
 
-    main()
+    if folder is None:
+        main()
+    else:
+        write_files(folder)
 
 
 @emsco.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
