@@ -11,6 +11,7 @@ import numpy as np
 from numpy.testing import assert_array_equal
 import pandas as pd
 import pytest
+from rich.console import Console
 
 import emsco
 from emsco import EMSCOClassifier, MultiStageClassifier
@@ -339,3 +340,14 @@ def test_mutated_files_never_end_in_a_traceback(folder, tmp_path_factory, data):
     code = run(["fit", str(here / "t.csv"), "--target", TARGET, "--costs", str(here / "p.csv"), "--max-stages", "2",
                 "-o", str(here / "m.emsco"), "--jobs", "1"])  # fmt: skip
     assert code in (0, 1)
+
+
+@pytest.mark.parametrize("width", [72, 80, 110])
+def test_no_figure_is_cut_off_in_a_narrow_terminal(model, capsys, monkeypatch, width):
+    monkeypatch.setattr("emsco.report.console.console", lambda: Console(width=width, highlight=False))
+    shown = call(capsys, "inspect", model).out
+    result = emsco.load(model).evaluation_.points[0]
+    low, high = result.interval("mean_cost")
+    assert f"{result.mean_cost:,.2f}" in shown
+    assert f"({low:,.1f}-{high:,.1f})" in shown
+    assert "(95-100)" in shown

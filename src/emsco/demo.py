@@ -18,9 +18,9 @@ _THRESHOLD = 0.75  # the paper's for this data set
 _NEW_PATIENTS = """\
 patient,age,anaemia,creatinine_phosphokinase,diabetes,ejection_fraction,high_blood_pressure,platelets,serum_creatinine,\
 serum_sodium,sex,smoking
-A,62,0,190,0,40,1,251000,0.9,138,1,0
+A,42,0,,0,,0,,0.8,,1,0
 B,81,1,1200,0,20,0,180000,3.1,129,1,0
-C,55,,,1,60,,,0.8,,0,0
+C,55,,,1,60,,,1.1,,0,0
 D,70,1,320,0,30,0,210000,1.4,134,0,1
 """
 

@@ -12,6 +12,8 @@ from rich.text import Text
 from emsco.evaluation import Evaluation, Result
 from emsco.front import describe
 
+_WIDE = 110  # characters; in a narrower terminal an interval stands below its figure
+
 
 def console() -> Console:
     """Return where tables go: as wide as the terminal, 110 characters elsewhere."""
@@ -86,7 +88,8 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
                        f"coverage {_percent(point.coverage)}, accuracy {_percent(point.accuracy)}, mean cost "
                        f"{point.mean_cost:,.2f}.")  # fmt: skip
         return
-    grid = _grid(f"|on {evaluation.n_rows} test cases", "coverage", "accuracy", "right of given", "mean cost")
+    grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "right of given", "mean cost")
+    joint = " " if console().width >= _WIDE else "\n"
     for name, result in (
         ("the design in use", evaluation.points[getattr(clf, "point_", 0)]),
         ("buy everything, same threshold", evaluation.everything),
@@ -94,8 +97,8 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
     ):
         given, right = sum(result.answered), sum(result.right)
         grid.add_row(
-            name, _with_interval(result, "coverage"), _with_interval(result, "accuracy"), f"{right} of {given}",
-            _with_interval(result, "mean_cost"),
+            name, _with_interval(result, "coverage", joint), _with_interval(result, "accuracy", joint),
+            f"{right} of {given}", _with_interval(result, "mean_cost", joint),
         )  # fmt: skip
     console().print(grid)
     print("In brackets: 95 % intervals.")
@@ -116,12 +119,12 @@ def print_prices(clf: Any) -> None:
     console().print(grid)
 
 
-def _with_interval(result: Result, figure: str) -> str:
+def _with_interval(result: Result, figure: str, joint: str) -> str:
     low, high = result.interval(figure)
     if figure == "mean_cost":
         shown = f"{result.mean_cost:,.2f}"
-        return shown if low == high else f"{shown} ({low:,.1f}-{high:,.1f})"
-    return f"{_percent(getattr(result, figure))} ({100 * low:.0f}-{100 * high:.0f})"
+        return shown if low == high else f"{shown}{joint}({low:,.1f}-{high:,.1f})"
+    return f"{_percent(getattr(result, figure))}{joint}({100 * low:.0f}-{100 * high:.0f})"
 
 
 def _percent(share: float) -> str:
