@@ -1,4 +1,4 @@
-# make demo   set up and run the main job on the carried heart-failure data
+# make demo   set up and run the main job on the carried heart-failure data; writes demo.html
 # make test   set up and run the tests
 # make lint   ruff and mypy
 # make bench  speed ratios with their floors
@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 
 .venv/run.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(PIP) --editable '.[pandas]'
+	$(PIP) --editable '.[cli]'
 	@touch $@
 
 .venv/dev.stamp: pyproject.toml constraints.txt
@@ -20,7 +20,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 	@touch $@ .venv/run.stamp
 
 demo: .venv/run.stamp
-	@$(BIN)/python -m emsco.demo
+	@$(BIN)/emsco demo --report demo.html
 
 test: .venv/dev.stamp
 	$(BIN)/python -m pytest -n 2

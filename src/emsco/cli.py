@@ -461,12 +461,13 @@ def export(model: Path, folder: Path) -> None:
     metavar="FOLDER",
     help="Only write the data into FOLDER, as heart.csv, prices.csv and new.csv, to try the other commands on.",
 )
-def demo(folder: Path | None) -> None:
+@click.option("--report", type=_FILE, metavar="FILE", help="Write the results as a page, too.")
+def demo(folder: Path | None, report: Path | None) -> None:
     """Run the main job on heart-failure data that come with EMSCO."""
     from emsco.demo import main, write_files
 
     if folder is None:
-        main()
+        main(report)
     else:
         write_files(folder)
 
