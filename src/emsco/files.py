@@ -13,7 +13,7 @@ from emsco.prices import Prices
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "?")
 BLOCK_ROWS = 2**16
 MAX_TABLE_BYTES = 2**32  # of a table that is read whole
-_BLOCK_BYTES = 2**23
+_BLOCK_BYTES = 2**21  # of a CSV file; Arrow reads up to 32 blocks ahead
 _MAX_PRICE_BYTES = 2**20
 _MAX_HEADER_BYTES = 2**20
 _DELIMITERS = ",;\t|"
