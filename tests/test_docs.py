@@ -4,6 +4,7 @@ from io import StringIO
 import json
 from pathlib import Path
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -11,6 +12,8 @@ import sys
 
 import pytest
 
+import emsco as package
+from emsco import datasets, report
 from emsco.cli import emsco, run
 from emsco.demo import write_files
 
@@ -19,6 +22,7 @@ PAGES = {
     path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
     for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 }
+WITH_CODE = [name for name, page in PAGES.items() if re.search("^```(python|console)", page, re.MULTILINE)]
 BLOCK = re.compile(r"^```(?:(\w+)|\{code-block\} \w+\n:caption: (\S+)\n)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FIT = "fit heart.csv --target DEATH_EVENT --costs prices.csv --drop time --threshold 0.8 --max-stages 3"
 
@@ -34,7 +38,7 @@ def files(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("name", [name for name, page in PAGES.items() if re.search("^```(python|console)", page, re.M)])
+@pytest.mark.parametrize("name", WITH_CODE)
 def test_the_code_of_a_page_runs_and_prints_what_it_shows(name, files, tmp_path, capsys, monkeypatch):
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
@@ -85,6 +89,20 @@ def _words(text):
     """Words in order, without lines of dots, rules of tables, and a cell cut off by dots."""
     text = re.sub(r"\S*\.\.\.$", "", _without_seconds(text), flags=re.MULTILINE)
     return re.sub("[─|]", " ", text).split()
+
+
+def test_the_page_of_the_command_line_has_the_help_of_every_command():
+    page = PAGES["docs/cli.md"]
+    assert page == runpy.run_path(str(ROOT / "docs/cli_help.py"))["with_help"](page), "run python docs/cli_help.py"
+    assert re.findall("^## (.*)", page, re.MULTILINE) == list(emsco.commands)
+    assert "\b" not in page
+    assert "\\b" not in page
+
+
+def test_every_public_name_is_on_the_page_of_the_api():
+    listed = set(re.findall(r"^   (\w+)$", PAGES["docs/api.md"], re.MULTILINE))
+    errors = {"EmscoError", "EmscoWarning"}  # drawn as a tree
+    assert listed | errors == {*package.__all__, *datasets.__all__, *report.__all__}
 
 
 def test_the_session_of_the_acquisition_page_has_the_state_shown():

@@ -24,6 +24,22 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 
+_HELP = """Classifiers that buy their features in stages, answer early, and stay silent when unsure.
+
+You have a table of cases with known answers, a price for each feature, and a confidence below which you would
+rather hear nothing. EMSCO searches the ways to buy features in stages and finds the designs that no other one beats
+in coverage, accuracy and mean cost.
+
+\b
+A first run:
+  emsco fit patients.csv --target died --costs prices.csv --threshold 0.8
+  emsco front model.emsco                         all designs worth having
+  emsco use model.emsco --max-cost 40             take another one
+  emsco report model.emsco                        look at it in a browser
+  emsco predict model.emsco new.csv -o out.csv    decide new cases
+  emsco ask model.emsco                           decide one, step by step
+"""
+
 _EPILOG = """\b
 Exit codes: 0 done, 1 something is wrong with the input (one line says what),
 2 wrong usage, 130 interrupted."""
@@ -69,24 +85,22 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     click.echo(f"warning: {' '.join(str(message).split())}", err=True)
 
 
-@click.group(epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _InOrder(click.Group):
+    """Commands listed as they are written here: in the order of their use."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=_InOrder,
+    help=_HELP,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="emsco")
 def emsco() -> None:
-    r"""Classifiers that buy their features in stages, answer early, and stay silent when unsure.
-
-    You have a table of cases with known answers, a price for each feature, and a confidence below which you would
-    rather hear nothing. EMSCO searches the ways to buy features in stages and finds the designs that no other one beats
-    in coverage, accuracy and mean cost.
-
-    \b
-    A first run:
-      emsco fit patients.csv --target died --costs prices.csv --threshold 0.8 -o model.emsco
-      emsco front model.emsco                           all designs worth having
-      emsco use model.emsco --max-cost 40               take another one
-      emsco report model.emsco -o report.html           look at it in a browser
-      emsco predict model.emsco new.csv -o out.csv      decide new cases
-      emsco ask model.emsco                             decide one case, question by question
-    """
+    """Hold the commands; ``_HELP`` is what it says."""
 
 
 def _limits(command: Any) -> Any:
@@ -107,7 +121,7 @@ _BEST = click.option(
 )
 
 
-@emsco.command()
+@emsco.command(short_help="Search designs for labelled cases.")
 @click.argument("data", type=_FILE, metavar="DATA")
 @click.option("--target", required=True, metavar="COLUMN", help="Column of DATA that holds the label to predict.")
 @click.option(
@@ -244,7 +258,7 @@ def fit(
     return 0
 
 
-@emsco.command()
+@emsco.command(short_help="List the designs worth having.")
 @_MODEL
 @_limits
 @click.option("--sort", type=click.Choice(["fitness", "accuracy", "coverage", "cost"]), default="fitness",
@@ -290,7 +304,7 @@ def front(
                "which the designs were selected: optimistic.")  # fmt: skip
 
 
-@emsco.command()
+@emsco.command(short_help="Put another design into use.")
 @_MODEL
 @click.argument("point", type=int, required=False)
 @_limits
@@ -322,7 +336,7 @@ def use(
     show.print_stages(clf, clf.evaluation_)
 
 
-@emsco.command()
+@emsco.command(short_help="Decide the cases of a file.")
 @_MODEL
 @click.argument("data", type=_FILE, metavar="DATA")
 @click.option("-o", "--output", type=_FILE, required=True, help="CSV or, by its name, Parquet file to write.")
@@ -355,7 +369,7 @@ def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], encodi
                + f". Written to {output}.")  # fmt: skip
 
 
-@emsco.command()
+@emsco.command(short_help="Judge a model on labelled cases.")
 @_MODEL
 @click.argument("data", type=_FILE, metavar="DATA")
 @click.option("--target", metavar="COLUMN", help="Column that holds the true label.  [default: as in fit]")
@@ -374,7 +388,7 @@ def evaluate(model: Path, data: Path, target: str | None, encoding: str, as_json
     show.print_results(clf, evaluation)
 
 
-@emsco.command()
+@emsco.command(short_help="Write a page to look at in a browser.")
 @_MODEL
 @click.option("-o", "--output", type=_FILE, default=Path("report.html"), show_default=True, help="Page to write.")
 @click.option("--data", type=_FILE, metavar="FILE", help="Judge on these labelled cases instead of those held out.")
@@ -390,7 +404,7 @@ def report(model: Path, output: Path, data: Path | None, target: str | None, enc
     click.echo(f"Written to {output}: open it in a browser.")
 
 
-@emsco.command()
+@emsco.command(short_help="Decide one case, question by question.")
 @_MODEL
 @click.option("--state", type=_FILE, metavar="FILE", help="Keep the case in this file, and go on from it.")
 def ask(model: Path, state: Path | None) -> int:
@@ -425,7 +439,7 @@ def ask(model: Path, state: Path | None) -> int:
                 return 0
 
 
-@emsco.command()
+@emsco.command(short_help="Say what is in a model file.")
 @_MODEL
 @_JSON
 def inspect(model: Path, as_json: bool) -> None:
@@ -444,7 +458,7 @@ def inspect(model: Path, as_json: bool) -> None:
         show.print_results(clf, clf.evaluation_)
 
 
-@emsco.command()
+@emsco.command(short_help="Write the design in use as ONNX graphs.")
 @_MODEL
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER")
 def export(model: Path, folder: Path) -> None:
@@ -453,7 +467,7 @@ def export(model: Path, folder: Path) -> None:
     click.echo(f"Written to {folder}: manifest.json says how the graphs follow each other.")
 
 
-@emsco.command()
+@emsco.command(short_help="Run on heart-failure data, or write them.")
 @click.option(
     "--files",
     "folder",
@@ -472,7 +486,10 @@ def demo(folder: Path | None, report: Path | None) -> None:
         write_files(folder)
 
 
-@emsco.command(context_settings={"ignore_unknown_options": True, "help_option_names": []})
+@emsco.command(
+    short_help="Repeat the paper's experiments.",
+    context_settings={"ignore_unknown_options": True, "help_option_names": []},
+)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def experiments(arguments: tuple[str, ...]) -> int:
     """Run the paper's experiments; `emsco experiments --help` lists them."""
