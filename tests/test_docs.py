@@ -10,6 +10,8 @@ import shutil
 import subprocess
 import sys
 
+import matplotlib
+import matplotlib.pyplot as plt
 import pytest
 
 import emsco as package
@@ -42,7 +44,7 @@ def files(tmp_path_factory):
 def test_the_code_of_a_page_runs_and_prints_what_it_shows(name, files, tmp_path, capsys, monkeypatch):
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MPLBACKEND", "Agg")
+    matplotlib.use("Agg")
     names = {"__name__": "page"}
     printed = None
     capsys.readouterr()
@@ -58,8 +60,7 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(name, files, tmp_path,
         elif language == "console":
             for command in re.split(r"^\$ ", block.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
                 _run_and_compare(*command.partition("\n")[::2], capsys, monkeypatch)
-    if "matplotlib.pyplot" in sys.modules:
-        sys.modules["matplotlib.pyplot"].close("all")
+    plt.close("all")
 
 
 def _run_and_compare(command, shown, capsys, monkeypatch):

@@ -300,8 +300,8 @@ def front(
     show.print_front(clf, listed if show_all else listed[:20])
     if not show_all and len(listed) > 20:
         click.echo(f"... and {len(listed) - 20} more: --all")
-    click.echo(f"{len(listed)} of {len(points)} designs, * in use. Figures of {points.n_samples} validation rows, on "
-               "which the designs were selected: optimistic.")  # fmt: skip
+    show.say(f"{len(listed)} of {len(points)} designs, * in use. Figures of {points.n_samples} validation rows, on "
+             "which the designs were selected: optimistic.")  # fmt: skip
 
 
 @emsco.command(short_help="Put another design into use.")

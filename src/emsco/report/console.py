@@ -20,6 +20,11 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
 
 
+def say(text: str) -> None:
+    """Print a sentence, in a terminal broken between words."""
+    console().print(Text(text), soft_wrap=not sys.stdout.isatty())
+
+
 def _grid(*columns: str) -> Grid:
     """Return a table of figures; columns named with a leading | hold text, and with < text that may be wrapped."""
     grid = Grid(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
@@ -32,21 +37,21 @@ def _grid(*columns: str) -> Grid:
 def print_fit(clf: Any, evaluation: Evaluation | None, data: Path, target: str, n_rows: int, output: Path) -> None:
     """Print what a search found, and how the design in use does."""
     certificate = clf.front_.certificate
-    print(f"{data.name}: {n_rows} rows to learn {target} from"
-               + (f", {evaluation.n_rows} to test on" if evaluation else "")
-               + f"; {len(clf.front_.feature_names)} features, {clf._prices.total:,.6g} for all of them.")  # fmt: skip
+    say(f"{data.name}: {n_rows} rows to learn {target} from"
+        + (f", {evaluation.n_rows} to test on" if evaluation else "")
+        + f"; {len(clf.front_.feature_names)} features, {clf._prices.total:,.6g} for all of them.")  # fmt: skip
     if certificate is None:
-        print(f"{len(clf.front_)} designs found that no other one found beats, "
-                   f"in {clf.search_seconds_:.1f} s.")  # fmt: skip
+        say(f"{len(clf.front_)} designs found that no other one found beats, "
+            f"in {clf.search_seconds_:.1f} s.")  # fmt: skip
     elif certificate.proven:
-        print(f"{len(clf.front_)} of {certificate.n_designs:,} designs are beaten by no other one: all of them, "
-                   f"proven in {certificate.seconds:.1f} s.")  # fmt: skip
+        say(f"{len(clf.front_)} of {certificate.n_designs:,} designs are beaten by no other one: all of them, "
+            f"proven in {certificate.seconds:.1f} s.")  # fmt: skip
     else:
-        print(f"{len(clf.front_)} designs of {certificate.n_designs:,} found so far, not proven.")
-    print(f"\nIn use: point {clf.point_} of the front.")
+        say(f"{len(clf.front_)} designs of {certificate.n_designs:,} found so far, not proven.")
+    say(f"\nIn use: point {clf.point_} of the front.")
     print_stages(clf, evaluation)
     print_results(clf, evaluation)
-    print(f"Written to {output}. Next: emsco front {output}, emsco report {output} -o report.html")
+    say(f"Written to {output}. Next: emsco front {output}, emsco report {output} -o report.html")
 
 
 def print_front(clf: Any, points: list[int]) -> None:
@@ -84,9 +89,9 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
     if evaluation is None:
         point = clf.front_[clf.point_] if hasattr(clf, "front_") else None
         if point is not None:
-            print(f"On {clf.front_.n_samples} validation rows, on which the design was selected (optimistic): "
-                       f"coverage {_percent(point.coverage)}, accuracy {_percent(point.accuracy)}, mean cost "
-                       f"{point.mean_cost:,.2f}.")  # fmt: skip
+            say(f"On {clf.front_.n_samples} validation rows, on which the design was selected (optimistic): "
+                f"coverage {_percent(point.coverage)}, accuracy {_percent(point.accuracy)}, mean cost "
+                f"{point.mean_cost:,.2f}.")  # fmt: skip
         return
     grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "right of given", "mean cost")
     joint = " " if console().width >= _WIDE else "\n"
