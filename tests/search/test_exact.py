@@ -16,7 +16,7 @@ from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Prices, classifi
 from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning, SpaceTooLargeError
 from emsco.partition import compress, count_solutions
 from emsco.search.exact import check_affordable, search_exactly
-from emsco.search.lattice import all_bits
+from emsco.search.lattice import Lattice, all_bits
 from emsco.stages.logistic import LogisticTrainer
 from tests.strategies import bill, problem, seeds
 from tests.test_classifier import PANEL, patients
@@ -229,12 +229,18 @@ def test_out_of_time_it_returns_what_it_has_not_proven():
 
 
 @pytest.mark.usefixtures("compiled")
-def test_ctrl_c_returns_what_it_has_not_proven():
+def test_ctrl_c_returns_what_it_has_not_proven(monkeypatch):
+    original = Lattice._search_once
+
+    def interrupted(self, number, snapshot):
+        if number == 2:  # a pass of many seconds
+            threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        return original(self, number, snapshot)
+
+    monkeypatch.setattr(Lattice, "_search_once", interrupted)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 15))
     y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0
-    timer = threading.Timer(3.0, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
     with pytest.warns(SearchInterruptedWarning, match="designs interrupted"):
         clf = EMSCOClassifier(search=Exact(), max_stages=12, random_state=0, n_jobs=2).fit(X, y)
     assert not clf.front_.certificate.proven
