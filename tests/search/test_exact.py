@@ -233,13 +233,13 @@ def test_ctrl_c_returns_what_it_has_not_proven(monkeypatch):
     original = Lattice._search_once
 
     def interrupted(self, number, snapshot):
-        if number == 2:  # a pass of many seconds
+        if number == 1:  # a pass of seconds
             threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         return original(self, number, snapshot)
 
     monkeypatch.setattr(Lattice, "_search_once", interrupted)
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(600, 15))
+    X = rng.normal(size=(600, 14))
     y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0
     with pytest.warns(SearchInterruptedWarning, match="designs interrupted"):
         clf = EMSCOClassifier(search=Exact(), max_stages=12, random_state=0, n_jobs=2).fit(X, y)
