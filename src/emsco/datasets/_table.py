@@ -6,6 +6,7 @@ from importlib.resources import files
 from os import environ
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import unquote
 import warnings
 
 import numpy as np
@@ -15,14 +16,15 @@ from sklearn.utils import Bunch
 
 from emsco.exceptions import DataNotAvailableError
 from emsco.front import data_frame
+from emsco.prices import Prices
 
 Values = NDArray[np.float64]
 
 
-def carried(name: str) -> tuple[list[str], Values]:
-    """Return the column names and values of a file that the package carries."""
+def carried(name: str, *, columns: Sequence[str] = ()) -> tuple[list[str], Values]:
+    """Return the column names and values of a file that the package carries; one without a header needs its columns."""
     with files("emsco.datasets").joinpath("data", name).open(encoding="utf-8") as file:
-        return _read(file)
+        return _read(file, columns)
 
 
 def fetched(name: str, *, openml_id: int, columns: Sequence[str], digest: str) -> Values:
@@ -53,7 +55,7 @@ def make_bunch(
     values: Values,
     names: Sequence[str],
     *,
-    prices: Mapping[str, int],
+    prices: Mapping[str, int] | Prices,
     description: str,
     license: str,
     categories: Sequence[str] = (),
@@ -72,15 +74,15 @@ def make_bunch(
         data=data,
         target=target,
         feature_names=features,
-        prices=dict(prices),
+        prices=prices,
         DESCR=description,
         license=license,
     )
 
 
-def _read(file: IO[str]) -> tuple[list[str], Values]:
-    names = file.readline().strip().split(",")
-    return names, np.loadtxt(file, delimiter=",", ndmin=2)
+def _read(file: IO[str], columns: Sequence[str] = ()) -> tuple[list[str], Values]:
+    names = list(columns) or file.readline().strip().split(",")
+    return names, np.loadtxt((line.replace("?", "nan") for line in file), delimiter=",", ndmin=2)
 
 
 def _from_file(path: Path, columns: Sequence[str]) -> Values:
@@ -95,9 +97,10 @@ def _from_openml(openml_id: int, columns: Sequence[str]) -> Values:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its retries; what counts is what comes in the end
         table = fetch_openml(data_id=openml_id, as_frame=True, parser="liac-arff", cache=False)
-    if sorted(table.data) != sorted(columns[:-1]):
-        raise ValueError(f"its columns are {list(table.data)}, not {list(columns[:-1])}")
-    features = table.data[list(columns[:-1])]
+    data = table.data.rename(columns=unquote)  # OpenML writes char_freq_%3B for char_freq_;
+    if sorted(data) != sorted(columns[:-1]):
+        raise ValueError(f"its columns are {list(data)}, not {list(columns[:-1])}")
+    features = data[list(columns[:-1])]
     return np.column_stack([features.astype(np.float64), table.target.astype(np.float64)])
 
 

@@ -42,6 +42,13 @@ def fetch_australian_credit(*, as_frame: bool = True) -> Any:
     ------
     DataNotAvailableError
         Neither source can be read, or its values are not the published ones.
+
+    Examples
+    --------
+    >>> from emsco.datasets import fetch_australian_credit
+    >>> credit = fetch_australian_credit()  # doctest: +SKIP
+    >>> credit.data.shape, sum(credit.prices.values())  # doctest: +SKIP
+    ((690, 14), 1760)
     """
     names = [*_COST_CLASS, "class"]
     values = fetched("australian.csv", openml_id=40981, columns=names, digest=_DIGEST)
