@@ -10,7 +10,6 @@ import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from emsco import __version__
@@ -36,7 +35,7 @@ from emsco.search.bestfirst import BestFirst, Pool, search_best_first
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact import Exact, check_affordable, estimate_seconds, is_affordable, search_exactly
 from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
-from emsco.staged import StagedClassifier, check_n_jobs, distinct_sets, set_key
+from emsco.staged import StagedClassifier, check_n_jobs, check_seed, distinct_sets, set_key
 from emsco.stages.base import StageModel, StageTrainer
 from emsco.stages.cache import StageCache
 from emsco.stages.estimator import EstimatorTrainer
@@ -122,7 +121,7 @@ class MultiStageClassifier(StagedClassifier):
         self
         """
         check_threshold(self.threshold)
-        seed = _seed(self.random_state)
+        seed = check_seed(self.random_state)
         n_jobs = check_n_jobs(self.n_jobs)
         table = self._read_table(X)
         codes, classes = check_target(y, table.n_rows)
@@ -276,7 +275,7 @@ class EMSCOClassifier(StagedClassifier):
     def _fit(self, X: Any, y: ArrayLike, X_val: Any, y_val: ArrayLike | None, checkpoint: Checkpoint | None) -> Self:
         threshold = check_threshold(self.threshold)
         _check_search(self.search)
-        seed = _seed(self.random_state)
+        seed = check_seed(self.random_state)
         if checkpoint is not None and self.random_state is None:
             seed = checkpoint.seed(seed)
         n_jobs = check_n_jobs(self.n_jobs)
@@ -284,7 +283,7 @@ class EMSCOClassifier(StagedClassifier):
         table = self._read_table(X)
         codes, classes = check_target(y, table.n_rows)
         prices = resolve(self.costs, table.names)
-        max_stages = _max_stages(self.max_stages, prices.n_units)
+        max_stages = check_max_stages(self.max_stages, prices.n_units)
         split_rng, search_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
 
         train_rows: Rows = slice(None)
@@ -610,18 +609,10 @@ def _check_search(search: Any) -> None:
         )
 
 
-def _max_stages(max_stages: Any, n_units: int) -> int:
+def check_max_stages(max_stages: Any, n_units: int) -> int:
+    """Return the most stages of a design; None: half the features, but at least 10 and at most 30."""
     if max_stages is None:
         return min(n_units, max(ceil(n_units / 2), 10), _MOST_STAGES)
     if isinstance(max_stages, bool) or not isinstance(max_stages, int | np.integer) or max_stages < 1:
         raise InvalidParameterError(f"max_stages must be a whole number of at least 1, or None; got {max_stages!r}.")
     return int(max_stages)
-
-
-def _seed(random_state: Any) -> int:
-    try:
-        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-    except ValueError as error:
-        raise InvalidParameterError(
-            f"random_state must be a whole number, a numpy RandomState or None; got {random_state!r}."
-        ) from error

@@ -68,6 +68,10 @@ class Decisions:
         Price of all features bought.
     index : pandas Index or None
         That of the table the rows came from, if it had one.
+    sets : ndarray of shape (n_sets, n_units) or None
+        Sets of units that rows may have bought.
+    set_of : ndarray of shape (n_rows,) or None
+        Which of them each row has. None: that of its stage.
     """
 
     label: np.ma.MaskedArray[Any, Any]
@@ -76,6 +80,15 @@ class Decisions:
     stage: NDArray[np.intp]
     cost: FloatArray
     index: Any = None
+    sets: NDArray[np.bool_] | None = None
+    set_of: NDArray[np.intp] | None = None
+
+    @property
+    def bought(self) -> NDArray[np.bool_]:
+        """Which units each row has bought, (n_rows, n_units)."""
+        if self.sets is None:
+            raise InvalidInputError("these decisions do not say what was bought.")
+        return self.sets[self.stage if self.set_of is None else self.set_of]
 
     def __len__(self) -> int:
         return int(self.conclusive.size)

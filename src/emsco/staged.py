@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from joblib import effective_n_jobs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from emsco.acquisition import Accept, Acquire, Plan, Reject, Session, continue_session, plain_classes
@@ -19,9 +21,7 @@ from emsco.evaluation import Evaluation, Result, check_truth, judge
 from emsco.exceptions import InvalidInputError, InvalidParameterError
 from emsco.partition import BoolArray, IntArray, acquired_sets
 from emsco.prices import PriceList
-from emsco.problem import (
-    plain_labels,
-)
+from emsco.problem import plain_labels
 from emsco.rejection import check_threshold, is_confident
 from emsco.running import check_no_loop, check_run, is_async, run_in_loop, run_in_threads
 from emsco.stages.base import StageModel, outcomes_of
@@ -70,7 +70,8 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Decisions
         """
         check_is_fitted(self)
-        return self._decide(Table(X), self._cascade, self._paid, check_threshold(self.threshold))
+        decisions = self._decide(Table(X), self._cascade, self._paid, check_threshold(self.threshold))
+        return replace(decisions, sets=acquired_sets(self.design_[None])[0][0])
 
     def _decide(self, table: Table, cascade: TrainedCascade, paid: NDArray[np.float64], threshold: float) -> Decisions:
         confidence, code, stage = self._outcomes(table, cascade, threshold)
@@ -277,6 +278,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             confidence=np.array([decision.confidence for decision in decided], dtype=np.float64),
             stage=np.array([decision.stage for decision in decided], dtype=np.intp),
             cost=np.array([decision.cost for decision in decided], dtype=np.float64),
+            sets=acquired_sets(self.design_[None])[0][0],
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -389,4 +391,14 @@ def check_n_jobs(n_jobs: Any) -> int:
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
             f"n_jobs must be None, a positive number of workers, or -1 for all cores; got {n_jobs!r}."
+        ) from error
+
+
+def check_seed(random_state: Any) -> int:
+    """Return the seed that a random_state gives."""
+    try:
+        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    except ValueError as error:
+        raise InvalidParameterError(
+            f"random_state must be a whole number, a numpy RandomState or None; got {random_state!r}."
         ) from error

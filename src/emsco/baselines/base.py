@@ -1,0 +1,328 @@
+"""What every rival shares: the same encoded table, prices, reject rule and account of what was bought.
+
+A rival trains models; a model says of each input its class probabilities and which encoded columns it has read
+(`Trace`). Labels, rejects and costs follow from these in one place, here, so that no rival can charge in its own way.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from emsco.decisions import Decisions
+from emsco.encoding import Encoder
+from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidTargetError
+from emsco.prices import Costs, PriceList, resolve
+from emsco.problem import Problem, check_columns, check_target, plain_labels, split_rows, unit_membership
+from emsco.rejection import check_threshold, is_confident
+from emsco.staged import check_seed
+from emsco.stages.base import outcomes_of
+from emsco.table import Rows, Table, check_size
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a model says of inputs, and what it has read for that.
+
+    Attributes
+    ----------
+    probabilities : ndarray of shape (n_rows, n_classes)
+    read : ndarray of shape (n_rows, n_encoded)
+        Encoded columns read; reading one buys the unit that yields it.
+    exit : ndarray of shape (n_rows,)
+        Stage, leaf or tree where the input left; 0 where that means nothing.
+    """
+
+    probabilities: FloatArray
+    read: BoolArray
+    exit: NDArray[np.intp]
+
+
+class Model(Protocol):
+    """A trained model of a rival."""
+
+    def trace(self, Z: FloatArray) -> Trace:
+        """Decide encoded inputs, (n_encoded, n_rows); a column that an input does not read must not matter to it."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model and the settings it was trained with, to be judged on validation rows."""
+
+    settings: dict[str, Any]
+    model: Model
+
+
+@dataclass(frozen=True)
+class Figures:
+    """How a model does on rows with known labels.
+
+    Attributes
+    ----------
+    coverage, accuracy, mean_cost : float
+        Accuracy is NaN where no label is given.
+    total : float
+        Price of everything.
+    """
+
+    coverage: float
+    accuracy: float
+    mean_cost: float
+    total: float
+
+    @property
+    def combined(self) -> float:
+        """The paper's sum: coverage, accuracy (0 where undefined) and the share of the price that is saved."""
+        saved = 1 - self.mean_cost / self.total if self.total > 0 else 1.0
+        return float(self.coverage + np.nan_to_num(self.accuracy) + saved)
+
+
+def combined(figures: Figures) -> float:
+    """Return the paper's combined score: the default by which rivals are tuned."""
+    return figures.combined
+
+
+def accuracy_within(budget: float) -> Callable[[Figures], float]:
+    """Return a criterion: accuracy of the labels given, of models whose mean cost is within a budget."""
+
+    def criterion(figures: Figures) -> float:
+        return float(np.nan_to_num(figures.accuracy)) if figures.mean_cost <= budget else -figures.mean_cost
+
+    return criterion
+
+
+class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A rival method as a scikit-learn classifier.
+
+    A subclass stores its parameters in ``__init__`` (at least ``threshold``, ``criterion``, ``validation`` and
+    ``random_state``) and gives the models to choose from in ``_candidates``.
+
+    Attributes
+    ----------
+    settings_ : dict
+        Those of the chosen model.
+    table_ : list of dict
+        Settings and validation figures of every candidate.
+    prices_ : PriceList
+    classes_ : ndarray of shape (n_classes,)
+    n_features_in_ : int
+    """
+
+    tunes: ClassVar[bool] = True  # whether it needs validation rows; else it trains on all rows
+
+    threshold: float
+    criterion: Callable[[Figures], float]
+    validation: float
+    random_state: Any
+
+    @abstractmethod
+    def _candidates(self, problem: Problem, seed: int) -> Iterable[Candidate]:
+        """Train models, the ones to be preferred among equals first."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike, costs: Costs = None, X_val: Any = None, y_val: ArrayLike | None = None) -> Self:
+        """Train, and choose settings on validation rows.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        costs : None, array-like, mapping or Prices
+            As for `EMSCOClassifier`.
+        X_val, y_val : like X and y, optional
+            Rows on which settings are chosen. Without them, a share ``validation`` of X.
+
+        Returns
+        -------
+        self
+        """
+        threshold = check_threshold(self.threshold)
+        seed = check_seed(self.random_state)
+        if not callable(self.criterion):
+            raise InvalidParameterError(f"criterion must be a function of Figures; got {self.criterion!r}.")
+        if (X_val is None) != (y_val is None):
+            raise InvalidInputError("give X_val and y_val together, or neither.")
+        table = Table(X)
+        check_size(table)
+        self._check_names(X, reset=True)
+        codes, classes = check_target(y, table.n_rows)
+        prices = resolve(costs, table.names)
+        train_rows: Rows = slice(None)
+        validation_rows: Rows = slice(None)
+        validation_table, validation_codes = table, codes
+        if X_val is not None:
+            validation_table = Table(X_val)
+            check_size(validation_table)
+            check_columns(validation_table, table)
+            validation_codes = _known_codes(y_val, classes, validation_table.n_rows)
+        elif self.tunes:
+            train_rows, validation_rows = split_rows(codes, self.validation, np.random.default_rng(seed), classes)
+            validation_codes = codes[validation_rows]
+        encoder = Encoder(table, train_rows, validation_table)
+        problem = Problem(
+            train=encoder.encode(table, train_rows),
+            y_train=codes[train_rows].copy(),
+            validation=encoder.encode(validation_table, validation_rows),
+            y_validation=validation_codes.copy(),
+            n_classes=classes.size,
+            unit_columns=unit_membership(encoder, prices),
+            prices=prices,
+        )
+        self._encoder, self._named, self._unit_columns = encoder, table.named, problem.unit_columns
+        self.prices_, self.classes_ = prices, classes
+        self._choose(self._candidates(problem, seed), problem, threshold)
+        return self
+
+    def _choose(self, candidates: Iterable[Candidate], problem: Problem, threshold: float) -> None:
+        """Keep the best candidate by the criterion; of equals the cheaper one, then the one that came first.
+
+        A model that reads nothing of any input gives every one the class prior. Where the prior reaches the threshold
+        (Pima) it would win by the combined score; it is kept only if there is no other.
+        """
+        best: tuple[bool, float, float] | None = None
+        self.table_: list[dict[str, Any]] = []
+        for candidate in candidates:
+            trace = candidate.model.trace(problem.validation)
+            figures = measure(trace, problem.y_validation, self._cost(trace)[1], threshold, problem.prices)
+            reads = bool(trace.read.any()) or getattr(self, "allow_empty", False)
+            score = reads, float(self.criterion(figures)), -figures.mean_cost
+            self.table_.append({**candidate.settings, **vars(figures), "score": score[1]})
+            if best is None or score > best:
+                best = score
+                self._model, self.settings_ = candidate.model, candidate.settings
+        if best is None:
+            raise InvalidParameterError("there are no settings to choose from.")
+
+    def trace(self, X: Any) -> Trace:
+        """Return class probabilities, the encoded columns read, and where each row left."""
+        check_is_fitted(self)
+        return self._model.trace(self._encode(X)[0])
+
+    def decide(self, X: Any) -> Decisions:
+        """Decide each row, or reject it, with what each has bought.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+            All columns of the training table.
+
+        Returns
+        -------
+        Decisions
+        """
+        check_is_fitted(self)
+        encoded, index = self._encode(X)
+        trace = self._model.trace(encoded)
+        bought, cost = self._cost(trace)
+        confidence, code = outcomes_of(trace.probabilities)
+        conclusive = is_confident(confidence, check_threshold(self.threshold))
+        label = np.ma.MaskedArray(self.classes_.take(code), mask=~conclusive)
+        rows = np.arange(len(code))
+        return Decisions(label, conclusive, confidence, trace.exit, cost, index, bought, rows)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return class probabilities, whether confident or not.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+        """
+        check_is_fitted(self)
+        encoded = self._encode(X)[0]
+        self._check_names(X, reset=False)
+        return np.ascontiguousarray(self._model.trace(encoded).probabilities)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return a class for every row.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        code = outcomes_of(self.predict_proba(X))[1]
+        labels: NDArray[Any] = self.classes_[code]
+        return labels
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    def _encode(self, X: Any) -> tuple[FloatArray, Any]:
+        """Return the encoded table, (n_encoded, n_rows), and its index; columns are matched by name."""
+        table = Table(X)
+        check_size(table)
+        if isinstance(X, np.ndarray) and X.dtype.kind == "f" and np.isinf(X).any():
+            raise InvalidInputError("X contains inf; replace it by a finite number, or by NaN if it is unknown.")
+        names = [code.name for code in self._encoder.codes]
+        if table.named and self._named:
+            absent = [name for name in names if name not in table.names]
+            if absent:
+                raise InvalidInputError(f"X has no column {absent}; {type(self).__name__} needs all of them.")
+            positions = [table.names.index(name) for name in names]
+        elif len(table.names) == len(names):
+            positions = list(range(len(names)))
+        else:
+            raise InvalidInputError(
+                f"X has {len(table.names)} features, but {type(self).__name__} is expecting {len(names)} features as "
+                "input; give all of them, in the same order."
+            )
+        encoded = np.empty((self._encoder.n_encoded, table.n_rows))
+        for c, position in enumerate(positions):
+            self._encoder.encode_column(c, table.column(position), slice(None), encoded)
+        return encoded, table.index
+
+    def _cost(self, trace: Trace) -> tuple[BoolArray, FloatArray]:
+        """Return which units each input has bought, and what it paid."""
+        bought = (trace.read.astype(np.float64) @ self._unit_columns.T.astype(np.float64)) > 0
+        return bought, cost_of(bought, self.prices_)
+
+    def _check_names(self, X: Any, *, reset: bool) -> None:
+        try:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(str(error)) from error
+
+
+def cost_of(bought: BoolArray, prices: PriceList) -> FloatArray:
+    """Return what inputs pay for the units they buy, shared costs once per group."""
+    return np.asarray(prices.stage_ticks(bought[:, None, :])[:, 0] / prices.scale)
+
+
+def measure(trace: Trace, truth: NDArray[np.int64], cost: FloatArray, threshold: float, prices: PriceList) -> Figures:
+    """Return coverage, accuracy and mean cost at a threshold."""
+    confidence, code = outcomes_of(trace.probabilities)
+    given = is_confident(confidence, threshold)
+    accuracy = float((code == truth)[given].mean()) if given.any() else np.nan
+    return Figures(float(given.mean()), accuracy, float(cost.mean()), prices.total)
+
+
+def _known_codes(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
+    """Return labels as indices of the training classes; here a class may be absent."""
+    labels = plain_labels(y)
+    if labels.shape != (n_rows,):
+        raise InvalidTargetError(f"y_val has the shape {labels.shape}, X_val has {n_rows} rows; give a label per row.")
+    known = np.isin(labels, classes)
+    if not known.all():
+        raise InvalidTargetError(f"y_val holds {labels[~known][0]!r}, which y does not; leave such rows out.")
+    return np.searchsorted(classes, labels).astype(np.int64)

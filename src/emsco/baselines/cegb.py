@@ -1,0 +1,193 @@
+"""CEGB: gradient boosting that pays for what its trees read, as LightGBM ships it (BASELINES §4)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from emsco.baselines.base import Candidate, Figures, FloatArray, Rival, Trace, combined
+from emsco.baselines.grid import numbers, whole_numbers
+from emsco.baselines.trees import Trees
+from emsco.exceptions import InvalidParameterError, MissingDependencyError
+from emsco.problem import Problem
+
+PRICE_WEIGHTS = (0.0, *np.logspace(-3, 1.5, 14).tolist())
+_ROUNDS_PER_STEP = 10  # between two lengths of the same ensemble that are tried
+_FULL, _SHARED = "full", "shared"
+
+
+class CEGB(Rival):
+    """Cost-efficient gradient boosting (Peter, Diego, Hamprecht & Nadler, NIPS 2017), by LightGBM.
+
+    The gain of a split is lowered by ``price_weight`` times the price of its column, for every training row that the
+    split would make read that column for the first time. Prices are shares of the price of everything, so one grid fits
+    all tables. An input pays for the columns on its way through all trees, and is rejected if the top class probability
+    stays below the threshold; the publication knows no reject. Needs LightGBM.
+
+    LightGBM remembers what a row has read by column, not by unit. Where a unit yields several columns (a panel, a
+    category, a number with a column that says *missing*) its price is put on each of them in one of two ways: "full"
+    charges whoever reads two of them twice, "shared" divides the price by their number and charges whoever reads one
+    too little. Training errs in one or the other direction; both are tried, and validation chooses. What inputs pay
+    in the end is exact in either case: a unit once.
+
+    Parameters
+    ----------
+    threshold : float
+        Least confidence of a label.
+    price_weights : sequence of float
+        LightGBM's ``cegb_tradeoff``, with ``cegb_penalty_feature_lazy`` the prices; 0: plain boosting.
+    learning_rates : sequence of float
+    n_rounds : int
+        Most rounds; every tenth length up to it is tried, without training again.
+    num_leaves : sequence of int
+        Most leaves of a tree.
+    min_rows_in_leaf : sequence of int
+    column_prices : sequence of {"full", "shared"}
+        How a unit's price is put on several columns.
+    criterion, validation, random_state
+        As in every rival.
+    """
+
+    def __init__(
+        self,
+        threshold: float = 0.75,
+        price_weights: Sequence[float] = PRICE_WEIGHTS,
+        learning_rates: Sequence[float] = (0.03, 0.1),
+        n_rounds: int = 200,
+        num_leaves: Sequence[int] = (4, 8, 16, 31),
+        min_rows_in_leaf: Sequence[int] = (5, 20),
+        column_prices: Sequence[str] = (_FULL, _SHARED),
+        criterion: Callable[[Figures], float] = combined,
+        validation: float = 1 / 3,
+        random_state: Any = None,
+    ) -> None:
+        self.threshold = threshold
+        self.price_weights = price_weights
+        self.learning_rates = learning_rates
+        self.n_rounds = n_rounds
+        self.num_leaves = num_leaves
+        self.min_rows_in_leaf = min_rows_in_leaf
+        self.column_prices = column_prices
+        self.criterion = criterion
+        self.validation = validation
+        self.random_state = random_state
+
+    def _candidates(self, problem: Problem, seed: int) -> Iterable[Candidate]:
+        weights = sorted(numbers(self.price_weights, "price_weights"), reverse=True)
+        grid = product(
+            numbers(self.learning_rates, "learning_rates", least=1e-6),
+            whole_numbers(self.num_leaves, "num_leaves", least=2),
+            whole_numbers(self.min_rows_in_leaf, "min_rows_in_leaf"),
+        )
+        (n_rounds,) = whole_numbers([self.n_rounds], "n_rounds")
+        ways = self.column_prices
+        if not isinstance(ways, list | tuple) or not ways or any(way not in (_FULL, _SHARED) for way in ways):
+            raise InvalidParameterError(f"column_prices must list 'full', 'shared' or both; got {ways!r}.")
+        booster = Booster(problem, seed)
+        priced = {way: column_prices(problem, way) for way in ways}
+        if len(priced) == 2 and np.array_equal(priced[_FULL], priced[_SHARED]):
+            priced.popitem()
+        for weight, (learning_rate, num_leaves, min_rows) in product(weights, list(grid)):
+            for way in list(priced)[: None if weight > 0 else 1]:
+                settings = {
+                    "price_weight": weight, "learning_rate": learning_rate, "num_leaves": num_leaves,
+                    "min_rows_in_leaf": min_rows, "column_prices": way,
+                }  # fmt: skip
+                trees = booster.train(
+                    weight * priced[way], n_rounds=n_rounds, learning_rate=learning_rate, num_leaves=num_leaves,
+                    min_data_in_leaf=min_rows,
+                )  # fmt: skip
+                n_done = trees.roots.size // trees.value.shape[1]
+                for n in [*range(_ROUNDS_PER_STEP, n_done, _ROUNDS_PER_STEP), n_done]:
+                    yield Candidate({**settings, "n_rounds": n}, _Boosted(trees.first(n * trees.value.shape[1])))
+
+
+def column_prices(problem: Problem, way: str) -> FloatArray:
+    """Return the price of each encoded column as a share of the price of everything."""
+    columns, prices = problem.unit_columns, problem.prices
+    share = prices.prices / prices.total if prices.total > 0 else np.zeros(prices.n_units)
+    if way == _SHARED:
+        share = share / np.maximum(columns.sum(axis=1), 1)
+    return np.asarray(share @ columns)
+
+
+class Booster:
+    """LightGBM on the training rows of a problem."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        try:
+            import lightgbm
+        except ImportError as error:
+            raise MissingDependencyError(
+                "CEGB needs LightGBM, which is not installed: pip install 'emsco[baselines]'."
+            ) from error
+        self._lightgbm = lightgbm
+        self._n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
+        # No sampling of rows or columns: a tree would have to buy what it happens to be shown.
+        self._fixed: dict[str, Any] = {
+            "objective": "binary" if self._n_outputs == 1 else "multiclass", "num_class": self._n_outputs,
+            "seed": seed, "deterministic": True, "force_col_wise": True, "num_threads": 1, "feature_pre_filter": False,
+            "verbose": -1,
+        }  # fmt: skip
+        self._rows = lightgbm.Dataset(problem.train.T, problem.y_train, params=self._fixed, free_raw_data=False)
+
+    def train(self, penalties: FloatArray, *, n_rounds: int, **settings: Any) -> Trees:
+        """Return boosted trees, round after round, in each the classes in order (for two classes, one tree).
+
+        Parameters
+        ----------
+        penalties : ndarray of shape (n_encoded,)
+            What the first read of a column takes from the gain, per row.
+        n_rounds : int
+        **settings
+            LightGBM's.
+        """
+        parameters = {**self._fixed, **settings}
+        if penalties.any():
+            parameters["cegb_penalty_feature_lazy"] = penalties.tolist()
+        model = self._lightgbm.train(parameters, self._rows, n_rounds, keep_training_booster=True)
+        return read_trees(model.model_to_string(), self._n_outputs)
+
+
+def read_trees(text: str, n_outputs: int) -> Trees:
+    """Return the trees of a LightGBM model file as arrays; tree t adds to output t modulo n_outputs.
+
+    A tree's inner nodes are numbered from 0; child -1 is leaf 0, child -2 leaf 1, and so on. A tree that never split
+    is a single leaf.
+    """
+    trees = text.partition("end of trees")[0].split("Tree=")[1:]
+    parts: list[tuple[Any, ...]] = []
+    start = 0
+    for t, tree in enumerate(trees):
+        fields = dict(line.split("=", 1) for line in tree.splitlines() if "=" in line)
+        feature, threshold, left, right, leaves = (
+            np.array(fields.get(name, "").split(), dtype=np.float64)
+            for name in ("split_feature", "threshold", "left_child", "right_child", "leaf_value")
+        )
+        no_child = np.full(leaves.size, -1)
+        left, right = (start + np.where(child < 0, feature.size - 1 - child, child) for child in (left, right))
+        value = np.zeros((feature.size + leaves.size, n_outputs))
+        value[feature.size :, t % n_outputs] = leaves
+        parts.append((np.append(feature, no_child), np.append(threshold, no_child), np.append(left, no_child),
+                      np.append(right, no_child), value, [start]))  # fmt: skip
+        start += len(value)
+    feature, threshold, left, right, value, roots = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Trees(feature.astype(np.intp), threshold, left.astype(np.intp), right.astype(np.intp), value, roots)
+
+
+class _Boosted:
+    """Boosted trees: every input goes through all of them."""
+
+    def __init__(self, trees: Trees) -> None:
+        self._trees = trees
+
+    def trace(self, Z: FloatArray) -> Trace:
+        score, read = self._trees.walk(Z)
+        if score.shape[1] == 1:
+            second = expit(score[:, 0])
+            probabilities = np.column_stack([1 - second, second])
+        else:
+            probabilities = softmax(score, axis=1)
+        return Trace(probabilities, read, np.zeros(len(score), dtype=np.intp))

@@ -1,0 +1,69 @@
+"""CO-T: one stage per distinct price, the cheapest first (BASELINES §8.1)."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from emsco.baselines.base import BoolArray, Candidate, Figures, FloatArray, Rival, combined
+from emsco.baselines.price_stages import Walk, train_by_price
+from emsco.baselines.settings import check_positive
+from emsco.problem import Problem
+from emsco.rejection import check_threshold, is_confident
+from emsco.stages.base import outcomes_of
+
+
+class CostOrdered(Rival):
+    """CO-T of Hamilton & Fulp (2021): features are bought by their price, all of one price in one stage.
+
+    An input leaves at the first stage that is confident, as in EMSCO; after the last stage, an input of which no stage
+    was confident is rejected. Stages are l2 logistic regressions, as EMSCO's own. A unit counts with what it costs
+    alone, the shared cost of its group included.
+
+    Parameters
+    ----------
+    threshold : float
+        Least confidence of a label, at every stage. Set it before ``fit``.
+    C : float
+        Inverse strength of the regularisation.
+    criterion, validation, random_state
+        As in every rival; nothing is tuned here.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> CostOrdered(threshold=0.8).fit(X, y, costs=[1, 1, 5, 5]).decide(X)
+    <Decisions of 150 rows: 125 conclusive, mean cost 7.6, left at stages [66, 84]>
+    """
+
+    tunes: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        threshold: float = 0.75,
+        C: float = 1.0,
+        criterion: Callable[[Figures], float] = combined,
+        validation: float = 1 / 3,
+        random_state: Any = None,
+    ) -> None:
+        self.threshold = threshold
+        self.C = C
+        self.criterion = criterion
+        self.validation = validation
+        self.random_state = random_state
+
+    def _candidates(self, problem: Problem, seed: int) -> Iterable[Candidate]:
+        stages = train_by_price(problem, C=check_positive(self.C, "C"))
+        gate = _UntilConfident(check_threshold(self.threshold))
+        yield Candidate({"n_stages": len(stages.sets)}, Walk(stages, [gate] * (len(stages.sets) - 1)))
+
+
+class _UntilConfident:
+    """Goes on below the threshold."""
+
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
+
+    def continues(self, known: FloatArray, probabilities: FloatArray) -> BoolArray:
+        return np.asarray(~is_confident(outcomes_of(probabilities)[0], self._threshold))

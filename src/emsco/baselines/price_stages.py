@@ -1,0 +1,173 @@
+"""Stages in the order of prices, and the walk of inputs through them: what CO-T and the learned reject rules share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from emsco.baselines.base import BoolArray, FloatArray, Trace
+from emsco.partition import IntArray, acquired_sets
+from emsco.prices import PriceList
+from emsco.problem import Problem
+from emsco.stages.base import StageModel
+from emsco.stages.logistic import LogisticModel, LogisticTrainer
+
+
+@dataclass(frozen=True)
+class PriceStages:
+    """Classifiers on growing sets of units, the cheapest units first.
+
+    Attributes
+    ----------
+    sets : ndarray of shape (n_stages, n_units)
+        Units known at each stage.
+    columns : list of ndarray of shape (n_known,)
+        Their encoded columns, in ascending order.
+    shares : ndarray of shape (n_stages,)
+        What has been paid by the end of each stage, as a share of the price of everything.
+    models : list of StageModel
+    """
+
+    sets: BoolArray
+    columns: list[IntArray]
+    shares: FloatArray
+    models: list[StageModel]
+
+
+class Gate(Protocol):
+    """Decides who goes on to the next stage."""
+
+    def continues(self, known: FloatArray, probabilities: FloatArray) -> BoolArray:
+        """Return who goes on, by the columns known (n_known, n_rows) and class probabilities (n_rows, n_classes)."""
+
+
+class LinearGate:
+    """Goes on where a linear function of what a stage knows is above 0.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_known + 2,)
+        Of the known columns, the top probability, and its lead over the second (``gate_inputs``).
+    intercept : float
+    """
+
+    def __init__(self, weights: FloatArray, intercept: float) -> None:
+        self._model = LogisticModel(weights[None], np.array([intercept]))
+
+    def continues(self, known: FloatArray, probabilities: FloatArray) -> BoolArray:
+        """Return where the function is above 0."""
+        chance = self._model.predict_proba(gate_inputs(known, probabilities).T)[:, 1]
+        return np.asarray(chance > 0.5)
+
+
+class Walk:
+    """A model that walks stages: at each but the last a gate says who goes on."""
+
+    def __init__(self, stages: PriceStages, gates: Sequence[Gate], models: Sequence[StageModel] | None = None) -> None:
+        self._columns = stages.columns
+        self._models = list(stages.models if models is None else models)
+        self._gates = list(gates)
+
+    def trace(self, Z: FloatArray) -> Trace:
+        """Decide encoded inputs, (n_encoded, n_rows)."""
+        n_rows = Z.shape[1]
+        waiting = np.arange(n_rows)
+        read = np.zeros((n_rows, len(Z)), dtype=np.bool_)
+        stage_of = np.zeros(n_rows, dtype=np.intp)
+        parts = []
+        for k, (columns, model) in enumerate(zip(self._columns, self._models, strict=True)):
+            known = Z[np.ix_(columns, waiting)]
+            read[np.ix_(waiting, columns)] = True
+            stage_of[waiting] = k
+            probabilities = model.predict_proba(known.T)
+            parts.append((waiting, probabilities))
+            if k == len(self._gates):
+                break
+            waiting = waiting[self._gates[k].continues(known, probabilities)]
+            if not waiting.size:
+                break
+        answers = np.empty((n_rows, parts[0][1].shape[1]))
+        for rows, probabilities in parts:  # of those who went on, later stages overwrite the answer
+            answers[rows] = probabilities
+        return Trace(answers, read, stage_of)
+
+
+def gate_inputs(known: FloatArray, probabilities: FloatArray) -> FloatArray:
+    """Return what a gate sees, (n_known + 2, n_rows): columns, top probability, its lead over the second."""
+    ordered = np.sort(probabilities, axis=1)
+    return np.vstack([known, ordered[:, -1], ordered[:, -1] - ordered[:, -2]])
+
+
+def price_order(prices: PriceList, max_stages: int | None = None) -> IntArray:
+    """Return the stage of each unit: one stage per distinct price, the cheapest first.
+
+    Parameters
+    ----------
+    prices : PriceList
+    max_stages : int or None
+        If there are more distinct prices, neighbours share a stage, such that stages have about equally many units.
+
+    Examples
+    --------
+    >>> from emsco.prices import resolve
+    >>> price_order(resolve([100, 10, 100, 50], "abcd"))
+    array([2, 0, 2, 1])
+    >>> price_order(resolve([100, 10, 100, 50], "abcd"), max_stages=2)
+    array([1, 0, 1, 0])
+    """
+    shares = prices.prices / (prices.total or 1.0)
+    rounded = np.round(shares, 12)  # prices that differ by rounding are one
+    design = np.unique(rounded, return_inverse=True)[1]
+    if max_stages is not None and design.max() >= max_stages:
+        n_cheaper = (rounded[None, :] < rounded[:, None]).sum(axis=1)
+        design = np.unique(n_cheaper * max_stages // prices.n_units, return_inverse=True)[1]
+    return design.astype(np.int64)
+
+
+def train_by_price(problem: Problem, *, C: float, max_stages: int | None = None) -> PriceStages:
+    """Train the stages of ``price_order`` on the training rows."""
+    sets = acquired_sets(price_order(problem.prices, max_stages)[None])[0][0]
+    trainer = LogisticTrainer(problem, C=C)
+    total = problem.prices.total or 1.0
+    return PriceStages(
+        sets=sets,
+        columns=[np.flatnonzero(columns) for columns in sets @ problem.unit_columns],
+        shares=np.array([problem.prices.price_of(units) / total for units in sets]),
+        models=trainer.models(sets, trainer.train(sets)),
+    )
+
+
+def held_out(problem: Problem, stages: PriceStages, folds: IntArray, *, C: float) -> FloatArray:
+    """Return what stages say of training rows that did not train them, (n_stages, n_samples, n_classes).
+
+    Parameters
+    ----------
+    problem : Problem
+    stages : PriceStages
+    folds : ndarray of shape (n_samples,)
+        As of ``make_folds``. Of rows in no fold the stages trained on all rows say it.
+    C : float
+    """
+    answers = np.stack(
+        [m.predict_proba(problem.train[c].T) for m, c in zip(stages.models, stages.columns, strict=True)]
+    )
+    for fold in np.unique(folds[folds >= 0]):
+        held = folds == fold
+        rest = replace(problem, train=problem.train[:, ~held], y_train=problem.y_train[~held])
+        trainer = LogisticTrainer(rest, C=C)
+        models = trainer.models(stages.sets, trainer.train(stages.sets))
+        for k, (model, columns) in enumerate(zip(models, stages.columns, strict=True)):
+            answers[k, held] = model.predict_proba(problem.train[np.ix_(columns, held)].T)
+    return answers
+
+
+def make_folds(y: IntArray, n_folds: int, rng: np.random.Generator) -> IntArray:
+    """Return a fold for each row, each class in proportion; -1, in none, for a class of a single row."""
+    folds = np.full(y.size, -1, dtype=np.int64)
+    start = 0
+    for count, code in zip(np.bincount(y), range(y.size), strict=False):
+        if count > 1:
+            folds[rng.permutation(np.flatnonzero(y == code))] = (start + np.arange(count)) % n_folds
+            start += int(count)
+    return folds

@@ -1,0 +1,58 @@
+"""Many decision trees as arrays: what rivals made of trees share, whoever grew them."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco._kernels import trees as kernel
+from emsco.baselines.base import BoolArray, FloatArray
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Trees whose nodes lie one after the other.
+
+    Attributes
+    ----------
+    feature : ndarray of shape (n_nodes,)
+        The encoded column that a node tests; negative at a leaf.
+    threshold : ndarray of shape (n_nodes,)
+        A row goes left where its column is at most this.
+    left, right : ndarray of shape (n_nodes,)
+        The next node.
+    value : ndarray of shape (n_nodes, n_outputs)
+        What a node adds to the outputs of a row that ends there.
+    roots : ndarray of shape (n_trees,)
+    """
+
+    feature: NDArray[np.intp]
+    threshold: FloatArray
+    left: NDArray[np.intp]
+    right: NDArray[np.intp]
+    value: FloatArray
+    roots: NDArray[np.intp]
+
+    def first(self, n_trees: int) -> "Trees":
+        """Return the first trees alone."""
+        return replace(self, roots=self.roots[:n_trees])
+
+    def stopped(self, at: BoolArray) -> "Trees":
+        """Return the same trees, with leaves where a mask of nodes, (n_nodes,), says so."""
+        return replace(self, feature=np.where(at, -1, self.feature))
+
+    def walk(self, Z: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Send encoded inputs, (n_encoded, n_rows), through all trees.
+
+        Returns
+        -------
+        total : ndarray of shape (n_rows, n_outputs)
+            Values of the leaves, added up.
+        read : ndarray of shape (n_rows, n_encoded)
+            Columns tested on the way in any tree.
+        """
+        total = np.zeros((Z.shape[1], self.value.shape[1]))
+        read = np.zeros((Z.shape[1], len(Z)), dtype=np.bool_)
+        rows = np.ascontiguousarray(Z.T)
+        kernel.walk(rows, self.feature, self.threshold, self.left, self.right, self.value, self.roots, total, read)
+        return total, read
