@@ -16,10 +16,14 @@ needs_credit = pytest.mark.usefixtures("credit_is_available")
 
 @pytest.fixture(scope="session")
 def credit_is_available():
+    require(fetch_australian_credit)
+
+
+def require(fetch):
     """Skip without the data, unless EMSCO_REQUIRE_DATA says that they must be there."""
     try:
-        fetch_australian_credit(as_frame=False)
+        fetch(as_frame=False)
     except DataNotAvailableError as error:
         if os.environ.get("EMSCO_REQUIRE_DATA"):
             raise
-        pytest.skip(f"credit data: {error}")
+        pytest.skip(f"{fetch.__name__}: {error}")

@@ -6,11 +6,9 @@ import pytest
 from scipy import stats
 
 from emsco.experiments import global_optima
-from emsco.experiments.__main__ import main
+from emsco.experiments.__main__ import _parser, main
 from emsco.experiments.global_optima import mean_and_margin, run_some, true_frontier
-from emsco.experiments.setting import PAPER, paper_problem
 from emsco.partition import count_solutions
-from tests.conftest import needs_credit
 
 SMALL = ["global", "--data", "pima", "--stages", "2", "3", "--runs", "2", "--generations", "4", "--splits", "2"]
 
@@ -71,23 +69,16 @@ def test_a_folder_that_cannot_be_written_is_explained_before_any_work(tmp_path, 
     assert "cannot write to the folder" in capsys.readouterr().err
 
 
+def test_it_is_about_the_data_sets_whose_frontiers_the_paper_proved():
+    assert _parser().parse_args(["global"]).data == ["heart", "credit", "pima"]
+
+
 @pytest.mark.parametrize("wrong", [["--runs", "0"], ["--data", "iris"], ["--search", "magic"], ["--stages", "two"]])
 def test_wrong_arguments_are_explained(wrong, capsys):
     with pytest.raises(SystemExit) as end:
         main(["global", *wrong])
     assert end.value.code == 2
     assert wrong[0] in capsys.readouterr().err
-
-
-@needs_credit
-@pytest.mark.parametrize(("name", "rows"), [("heart", 75), ("credit", 173), ("pima", 192)])
-def test_a_quarter_of_the_rows_validates_and_splits_differ(name, rows):
-    first, again, other = paper_problem(name, 0), paper_problem(name, 0), paper_problem(name, 1)
-    assert first.n_validation == rows
-    assert (first.validation == again.validation).all()
-    assert first.validation.shape != other.validation.shape or (first.validation != other.validation).any()
-    assert first.prices.total == {"heart": 750, "credit": 1760, "pima": 1600}[name]
-    assert PAPER[name].evolution.population_size == 300
 
 
 def test_the_interval_is_students():

@@ -4,43 +4,87 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 import sys
+from typing import Any
 
-from emsco.exceptions import EmscoError
-from emsco.experiments import global_optima
-from emsco.experiments.setting import PAPER
-from emsco.progress import ProgressLine
+from emsco.exceptions import EmscoError, FileError, InvalidParameterError
+from emsco.experiments import comparison, global_optima, stages, thresholds
+from emsco.experiments.published import paper_comparison
+from emsco.experiments.setting import PAPER, PROVEN
+from emsco.progress import PhaseLine, ProgressLine
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse arguments, run the experiment, print its tables; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
-        return _global(options)
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        print(f"error: cannot write to the folder {options.out}: {error}", file=sys.stderr)
+        return 1
+    try:
+        code: int = options.run(options)
     except EmscoError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m emsco.experiments", description="The paper's experiments.")
+    parser = argparse.ArgumentParser(prog="emsco experiments", description="The paper's experiments, and ours.")
     commands = parser.add_subparsers(dest="experiment", required=True)
-    command = commands.add_parser(
-        "global",
-        help="true frontiers, and how much of them a search holds",
-        description="Prove the true frontiers of the paper's spaces on several splits, then run searches on the first "
+    _add_global(commands)
+    _add_comparison(commands)
+    command = _add(commands, "thresholds", _thresholds, "the effect of the confidence threshold",
+                   "Sweep the thresholds of a cost-ordered two-stage design over many drawn data sets, as in the "
+                   "paper's figure 2: thresholds.csv and thresholds.png.")  # fmt: skip
+    command.add_argument("--draws", type=_positive, default=20, help="data sets drawn")
+    _add(commands, "stages", _stages, "when features are bought, against their price",
+         "From the trials of a comparison in the same folder: the mean stage in which the designs of EMSCO buy each "
+         "feature, as in the paper's figure 13: stages.csv and stages.png. Run the comparison first.",
+         out="comparison")  # fmt: skip
+    return parser
+
+
+def _add(commands: Any, name: str, run: Any, short: str, long: str, out: str | None = None) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, help=short, description=long, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    command.add_argument("--out", type=Path, default=Path(out or name), help="folder of the results")
+    command.set_defaults(run=run)
+    return command
+
+
+def _add_global(commands: Any) -> None:
+    command = _add(
+        commands, "global", _global, "true frontiers, and how much of them a search holds",
+        "Prove the true frontiers of the paper's spaces on several splits, then run searches on the first "
         "split and count what they hold of it after each generation. Tables are printed; frontiers.csv, curves.csv and "
         "global.png are written. Ctrl-C keeps what is done.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-    )
-    command.add_argument("--data", nargs="+", choices=list(PAPER), default=list(PAPER), help="data sets")
+    )  # fmt: skip
+    command.add_argument("--data", nargs="+", choices=list(PROVEN), default=list(PROVEN), help="data sets")
     command.add_argument("--stages", nargs="+", type=_positive, default=[2, 3, 4], metavar="K", help="most stages")
     command.add_argument("--search", nargs="+", choices=list(global_optima.SEARCHES), default=["evolution"])
     command.add_argument("--runs", type=_positive, default=100, help="runs per search and space")
     command.add_argument("--generations", type=_positive, default=500, help="of 300 designs")
     command.add_argument("--splits", type=_positive, default=5, help="splits whose frontiers are proven")
     command.add_argument("--jobs", type=_positive, default=1, help="processes, and threads of the proofs")
-    command.add_argument("--out", type=Path, default=Path("global"), help="folder of the results")
-    return parser
+
+
+def _add_comparison(commands: Any) -> None:
+    command = _add(
+        commands, "comparison", _comparison, "every method on the same data, prices and rules",
+        "Tune every method on validation rows, score it once on test rows (50-25-25), on many splits. trials.csv has a "
+        "line per trial, table.csv the means with 95 % intervals, bars.png and scatter.png are pictures. A run that "
+        "was cut off goes on where it was: trials in the folder are not run again.",
+    )  # fmt: skip
+    command.add_argument("--setting", choices=["paper", "best"], default="paper",
+                         help="EMSCO as in the paper, or with our defaults")  # fmt: skip
+    command.add_argument("--data", nargs="+", choices=list(PAPER), default=list(PAPER), help="data sets")
+    command.add_argument("--method", nargs="+", metavar="NAME", help="only these methods; default: all")
+    command.add_argument("--splits", type=_positive, default=20)
+    command.add_argument("--seeds", type=_positive, default=1, help="runs per split, of different seeds")
+    command.add_argument("--jobs", type=_positive, default=1, help="processes")
+    command.add_argument("--quick", action="store_true", help="two splits, small grids: to see whether it works")
 
 
 def _positive(text: str) -> int:
@@ -51,11 +95,6 @@ def _positive(text: str) -> int:
 
 
 def _global(options: argparse.Namespace) -> int:
-    try:
-        options.out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        print(f"error: cannot write to the folder {options.out}: {error}", file=sys.stderr)
-        return 1
     line = ProgressLine()
     frontiers, curves = [], []
     interrupted = False
@@ -84,6 +123,66 @@ def _global(options: argparse.Namespace) -> int:
         global_optima.plot_curves(curves, options.out / "global.png")
     print(f"{'Interrupted; what was done' if interrupted else 'All of it'} is in {options.out}/.")
     return 130 if interrupted else 0
+
+
+def _comparison(options: argparse.Namespace) -> int:
+    known = comparison.methods(options.setting)
+    unknown = [name for name in options.method or [] if name not in known]
+    if unknown:
+        raise InvalidParameterError(f"there is no method {unknown}; methods: {', '.join(known)}.")
+    n_splits = min(options.splits, 2) if options.quick else options.splits
+    trials = [
+        comparison.Trial(options.setting, dataset, method, split, seed)
+        for split in range(n_splits)
+        for dataset in options.data
+        for method in options.method or known
+        for seed in range(options.seeds)
+    ]
+    path = options.out / "trials.csv"
+    line = PhaseLine() if sys.stderr.isatty() else None
+    interrupted = False
+    try:
+        for n_done, n_all, outcome in comparison.run_trials(trials, path, quick=options.quick, n_jobs=options.jobs):
+            if line is not None:
+                last = "" if outcome is None else f"{outcome.trial.method} on {outcome.trial.dataset}"
+                line("comparing", n_done / n_all, last)
+    except KeyboardInterrupt:
+        interrupted = True
+    if line is not None:
+        line.close()
+    wanted = set(trials)
+    order = {trial: i for i, trial in enumerate(trials)}
+    outcomes = [outcome for outcome in comparison.read_outcomes(path) if outcome.trial in wanted]
+    rows = comparison.summarise(sorted(outcomes, key=lambda outcome: order[outcome.trial]))
+    if rows:
+        print(comparison.text_table(rows, {(p.dataset, p.method): p for p in paper_comparison()}))
+        comparison.write_table(rows, options.out / "table.csv")
+        comparison.plot_bars(rows, options.out / "bars.png")
+        comparison.plot_scatter(rows, options.out / "scatter.png")
+    if interrupted:
+        print(f"Interrupted after {len(outcomes)} of {len(trials)} trials; the same command goes on from there.")
+        return 130
+    print(f"All of it is in {options.out}/.")
+    return 0
+
+
+def _thresholds(options: argparse.Namespace) -> int:
+    sweep = thresholds.run(n_draws=options.draws)
+    thresholds.write(sweep, options.out / "thresholds.csv")
+    thresholds.plot(sweep, options.out / "thresholds.png")
+    print(f"thresholds.csv and thresholds.png are in {options.out}/.")
+    return 0
+
+
+def _stages(options: argparse.Namespace) -> int:
+    found = stages.assignments(comparison.read_outcomes(options.out / "trials.csv"))
+    if not found:
+        raise FileError(f"there are no trials of EMSCO in {options.out}; run the comparison with this --out first.")
+    print(stages.text_table(found))
+    stages.write(found, options.out / "stages.csv")
+    stages.plot(found, options.out / "stages.png")
+    print(f"stages.csv and stages.png are in {options.out}/.")
+    return 0
 
 
 if __name__ == "__main__":

@@ -6,17 +6,17 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 from joblib import Parallel, delayed
 import numpy as np
 from scipy.stats import t as student
 
+from emsco.baselines.nsga2 import Tell, search_nsga2
 from emsco.cascade import Cascade, Tally
 from emsco.exceptions import MissingDependencyError
 from emsco.experiments.setting import PAPER, paper_problem
-from emsco.objectives import FloatArray, measure
-from emsco.partition import IntArray, compress
+from emsco.objectives import FloatArray
+from emsco.partition import IntArray
 from emsco.search.bestfirst import BestFirst, Pool, search_best_first
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact import Exact, search_exactly
@@ -27,8 +27,6 @@ from emsco.stages.logistic import LogisticTrainer
 _DESIGNS = 300  # a generation of the paper
 
 Evaluate = Callable[[IntArray], Tally]
-# Told after each generation or batch: designs evaluated so far, the designs held, and their vectors.
-Tell = Callable[[int, IntArray, IntArray], None]
 
 
 @dataclass(frozen=True)
@@ -118,43 +116,8 @@ def run_best_first(
 def run_nsga2(
     evaluate: Evaluate, evolution: Evolution, n_features: int, max_stages: int, rng: np.random.Generator, tell: Tell
 ) -> None:
-    """Run NSGA-II of pymoo on the same rows of stage numbers; held is the whole generation."""
-    try:
-        from pymoo.algorithms.moo.nsga2 import NSGA2
-        from pymoo.core.problem import Problem as PymooProblem
-        from pymoo.operators.crossover.ux import UX
-        from pymoo.operators.mutation.pm import PM
-        from pymoo.operators.repair.rounding import RoundingRepair
-        from pymoo.operators.sampling.rnd import IntegerRandomSampling
-        from pymoo.optimize import minimize
-    except ImportError as error:
-        raise MissingDependencyError(
-            "NSGA-II needs pymoo, which is not installed: pip install 'emsco[experiments]'."
-        ) from error
-
-    class Designs(PymooProblem):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__(n_var=n_features, n_obj=3, xl=0, xu=max_stages - 1, vtype=int)
-
-        def _evaluate(self, x: IntArray, out: dict[str, Any], *args: Any, **kwargs: Any) -> None:
-            tally = evaluate(compress(x.astype(np.int64)))
-            objectives = measure(tally)
-            out["F"] = np.column_stack([-objectives.coverage, -objectives.accuracy, objectives.mean_cost])
-            out["vectors"] = tally.vectors
-
-    def on_generation(algorithm: Any) -> None:
-        designs = compress(algorithm.pop.get("X").astype(np.int64))
-        tell(algorithm.evaluator.n_eval, designs, algorithm.pop.get("vectors").astype(np.int64))
-
-    algorithm = NSGA2(
-        pop_size=_DESIGNS,
-        sampling=IntegerRandomSampling(),
-        crossover=UX(),
-        mutation=PM(vtype=float, repair=RoundingRepair()),
-        eliminate_duplicates=True,
-    )
-    seed = int(rng.integers(2**31))
-    minimize(Designs(), algorithm, ("n_gen", evolution.max_generations + 1), seed=seed, callback=on_generation)
+    """Run NSGA-II of pymoo with the paper's operators; held is the whole generation."""
+    search_nsga2(evaluate, evolution, n_features=n_features, max_stages=max_stages, rng=rng, on_generation=tell)
 
 
 SEARCHES = {"evolution": run_evolution, "best-first": run_best_first, "nsga2": run_nsga2}
