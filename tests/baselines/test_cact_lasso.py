@@ -160,3 +160,12 @@ def test_bad_settings_are_refused():
         CaCTLasso(penalties=[]).fit(X, y)
     with pytest.raises(InvalidParameterError, match="'sum' or 'mean'"):
         CaCTLasso(convention="median").fit(X, y)
+
+
+def test_the_order_of_columns_does_not_matter():
+    X, y = data(n_classes=3)
+    order = np.array([4, 2, 5, 0, 3, 1])
+    first = CaCTLasso(penalties=GRID, random_state=0).fit(X, y, costs_of()).decide(X)
+    second = CaCTLasso(penalties=GRID, random_state=0).fit(X[:, order], y, np.array(costs_of())[order])
+    assert_array_equal(second.decide(X[:, order]).bought, first.bought[:, order])
+    assert_allclose(second.decide(X[:, order]).confidence, first.confidence, atol=1e-5)

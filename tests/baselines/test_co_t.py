@@ -56,3 +56,12 @@ def test_a_bad_strength_is_refused(C):
     X, y = data()
     with pytest.raises(InvalidParameterError, match="C must be a positive number"):
         CostOrdered(C=C).fit(X, y)
+
+
+def test_the_order_of_columns_does_not_matter():
+    X, y = data(n_classes=3)
+    order = np.array([4, 2, 5, 0, 3, 1])
+    first = CostOrdered().fit(X, y, costs_of()).decide(X)
+    second = CostOrdered().fit(X[:, order], y, np.array(costs_of())[order]).decide(X[:, order])
+    assert_array_equal(second.bought, first.bought[:, order])
+    assert_allclose(second.confidence, first.confidence, atol=1e-6)

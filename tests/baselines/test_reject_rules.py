@@ -8,7 +8,15 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from emsco.baselines.price_stages import held_out, make_folds, train_by_price
-from emsco.baselines.reject_rules import _SHIFTS, RejectRules, _shifted, _to_go, learn_gates, learn_pairs
+from emsco.baselines.reject_rules import (
+    _SHIFTS,
+    RejectRules,
+    _shifted,
+    _to_go,
+    error_weights,
+    learn_gates,
+    learn_pairs,
+)
 from emsco.exceptions import InvalidParameterError
 from tests.baselines import contract
 from tests.baselines.contract import costs_of, data
@@ -44,12 +52,10 @@ def setting(seed=0, n_classes=2):
     return case, stages, held_out(case, stages, folds, C=1.0), folds
 
 
-def test_the_loss_of_a_pair_is_a_weighted_error_of_either():
-    for first_wrong, second_wrong, price in product((0, 1), (0, 1), (0.0, 0.3, 1.0)):
-        loss = price * (first_wrong + second_wrong) + (1 - 2 * price) * first_wrong * second_wrong
-        assert_allclose(loss, price if first_wrong != second_wrong else first_wrong)
-        weight = 1 - price if second_wrong else price  # of the first's error, given the second
-        assert_allclose(loss, weight * first_wrong + price * second_wrong)
+def test_an_error_weighs_what_it_adds_to_the_loss_of_the_pair():
+    for second_wrong, price in product((False, True), (0.0, 0.3, 1.0)):
+        loss = [price if first_wrong != second_wrong else float(first_wrong) for first_wrong in (False, True)]
+        assert_allclose(error_weights(np.array([second_wrong]), np.array([price])), loss[1] - loss[0])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -161,3 +167,23 @@ def test_pairs_of_three_classes_are_refused():
     X, y = data(n_classes=3)
     with pytest.raises(InvalidParameterError, match="two classes, y has 3; use 'gates'"):
         RejectRules(rule="pairs").fit(X, y, costs_of())
+
+
+@pytest.mark.parametrize("rule", ["gates", "pairs"])
+def test_on_average_a_larger_price_weight_buys_no_more(rule):
+    costs = []
+    for seed in range(5):
+        X, y = data(seed)
+        rivals = [RejectRules(0.0, [w], rule, max_stages=3, random_state=0) for w in (0, 0.05, 0.2, 1)]
+        costs.append([rival.fit(X[:160], y[:160], costs_of()).decide(X[160:]).cost.mean() for rival in rivals])
+    assert (np.diff(np.mean(costs, axis=0)) <= 0.05 * sum(costs_of())).all()
+    assert np.ptp(np.mean(costs, axis=0)) > 0.05 * sum(costs_of())
+
+
+def test_the_order_of_columns_does_not_matter():
+    X, y = data(n_classes=3)
+    order = np.array([4, 2, 5, 0, 3, 1])
+    first = RejectRules(**QUICK).fit(X, y, costs_of()).decide(X)
+    second = RejectRules(**QUICK).fit(X[:, order], y, np.array(costs_of())[order]).decide(X[:, order])
+    assert_array_equal(second.bought, first.bought[:, order])
+    assert_allclose(second.confidence, first.confidence, atol=1e-6)

@@ -125,3 +125,14 @@ def test_bad_settings_are_refused(setting, message):
     X, y = data()
     with pytest.raises(InvalidParameterError, match=message):
         StageLP(**setting).fit(X, y, costs_of())
+
+
+@pytest.mark.parametrize("inputs", ["features", "confidence"])
+def test_on_average_a_larger_price_weight_buys_no_more(inputs):
+    costs = []
+    for seed in range(5):
+        X, y = data(seed)
+        rivals = [StageLP(0.0, [w], [inputs], max_stages=3, random_state=0) for w in (0.02, 0.1, 0.5, 1)]
+        costs.append([rival.fit(X[:160], y[:160], costs_of()).decide(X[160:]).cost.mean() for rival in rivals])
+    assert (np.diff(np.mean(costs, axis=0)) <= 0.05 * sum(costs_of())).all()
+    assert np.ptp(np.mean(costs, axis=0)) > 0.05 * sum(costs_of())

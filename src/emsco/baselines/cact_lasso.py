@@ -42,7 +42,7 @@ class CaCTLasso(Rival):
     allow_empty : bool
         Whether a model that reads nothing and answers with the class frequencies may be chosen. Where the most
         frequent class is as frequent as the threshold it is hard to beat, and the paper evidently did not choose it.
-        If all models are empty, one is used in any case.
+        (Models next to empty are as hard to beat, and are offered.) If all models are empty, one is used in any case.
     criterion : callable
         What is to be maximised on validation rows, a function of `Figures`.
     validation : float

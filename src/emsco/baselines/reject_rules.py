@@ -245,6 +245,14 @@ def _to_go(pairs: list[list[_Linear]], truth: BoolArray, wrong_at_last: BoolArra
     return np.stack(losses[::-1])
 
 
+def error_weights(other_wrong: BoolArray, going_on: FloatArray) -> FloatArray:
+    """Return what an error of one classifier of a pair adds to the loss, given whether the other errs.
+
+    Both right: 0. One wrong: they differ, and the input loses what going on costs. Both wrong: 1.
+    """
+    return np.where(other_wrong, 1 - going_on, going_on)
+
+
 def _improve(
     pairs: list[list[_Linear]],
     k: int,
@@ -264,7 +272,7 @@ def _improve(
         for i in (0, 1):
             old = pairs[k][i]
             other_wrong = pairs[k][1 - i].says != truth
-            weights = reached * np.where(other_wrong, 1 - going_on, going_on)
+            weights = reached * error_weights(other_wrong, going_on)
             pairs[k][i] = _fit_linear(known, truth, weights, folds, C)
             new_risk = float(_to_go(pairs, truth, wrong_at_last, prices)[0].mean())
             if new_risk < risk:

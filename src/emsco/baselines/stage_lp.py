@@ -153,7 +153,7 @@ def learn_gates(inputs: Sequence[FloatArray], losses: FloatArray, shrinkage: flo
     A.eliminate_zeros()
     limits = np.concatenate([-np.ones(2 * n_hinges), np.zeros(n_stages * n_rows)])
     price = np.concatenate([np.full(2 * n_weights, shrinkage), np.zeros(2 * n_hinges), np.full(n_rows, 1 / n_rows)])
-    result = linprog(price, A_ub=A, b_ub=limits, method="highs-ipm")
+    result = linprog(price, A_ub=A, b_ub=limits, method="highs")
     if result.x is None:
         warnings.warn(f"HiGHS did not find the gates: {result.message}", ConvergenceWarning, stacklevel=2)
         return [np.zeros(c.shape[1]) for c in columns], np.inf

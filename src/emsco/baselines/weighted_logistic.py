@@ -1,12 +1,9 @@
 """l2 logistic regressions of weighted rows, several weightings of the same rows at once."""
 
 import numpy as np
-from scipy.special import expit
 
+from emsco._kernels import weighted as kernel
 from emsco.baselines.base import BoolArray, FloatArray
-
-_MAX_STEPS = 100
-_LAST_MOVE = 1e-6  # of a log-odds in a Newton step: the error left is about its square
 
 
 def fit_weighted(X: FloatArray, labels: BoolArray, weights: FloatArray, *, C: float) -> FloatArray:
@@ -28,46 +25,12 @@ def fit_weighted(X: FloatArray, labels: BoolArray, weights: FloatArray, *, C: fl
     ndarray of shape (n_fits, n_columns + 1)
         The intercept last.
     """
-    Z = np.column_stack([X, np.ones(len(X))])
-    ridge = np.append(np.full(X.shape[1], 1 / C), 0.0)
-    signs = np.where(labels, 1.0, -1.0)
-    mass = np.stack([weights[:, ~labels].sum(axis=1), weights[:, labels].sum(axis=1)], axis=1)
-    mixed = mass.min(axis=1) > 0
-    theta = np.zeros((len(weights), Z.shape[1]))
-    theta[:, -1] = np.where(mass[:, 1] > 0, 1.0, -1.0)
-    theta[mixed] = _newton(Z, labels, signs, weights[mixed], ridge)
+    mass = np.stack([weights[:, ~labels].sum(axis=1), weights[:, labels].sum(axis=1)])
+    mixed = mass.min(axis=0) > 0
+    Z = np.vstack([X.T, np.ones(len(X))])
+    theta = np.zeros((len(weights), len(Z)))
+    theta[:, -1] = np.where(mass[1] > 0, 1.0, -1.0)
+    fitted = theta[mixed]
+    kernel.fit(Z, labels.astype(np.float64), np.arange(len(Z)), weights[mixed], 1 / C, fitted)
+    theta[mixed] = fitted
     return theta
-
-
-def _newton(Z: FloatArray, labels: BoolArray, signs: FloatArray, weights: FloatArray, ridge: FloatArray) -> FloatArray:
-    theta = np.zeros((len(weights), Z.shape[1]))
-    margins = np.zeros(weights.shape)
-    objective = _objective(theta, margins, signs, weights, ridge)
-    for _ in range(_MAX_STEPS):
-        if not len(weights):
-            break
-        chance = expit(margins)
-        gradient = (weights * (chance - labels)) @ Z + ridge * theta
-        curvature = weights * chance * (1 - chance)
-        H = np.stack([(Z.T * c) @ Z for c in curvature]) + np.diag(ridge)
-        H[:, -1, -1] += 1e-12 * (1 + H[:, -1, -1])  # where all rows are far from the border
-        step = -np.linalg.solve(H, gradient[:, :, None])[:, :, 0]
-        moves = step @ Z.T
-        size = np.ones(len(theta))
-        while True:
-            tried = _objective(theta + size[:, None] * step, margins + size[:, None] * moves, signs, weights, ridge)
-            overshot = (tried > objective * (1 + 1e-13)) & (size > 1e-9)
-            if not overshot.any():
-                break
-            size[overshot] /= 2
-        theta, margins, objective = theta + size[:, None] * step, margins + size[:, None] * moves, tried
-        if np.abs(moves).max() < _LAST_MOVE:
-            break
-    return theta
-
-
-def _objective(
-    theta: FloatArray, margins: FloatArray, signs: FloatArray, weights: FloatArray, ridge: FloatArray
-) -> FloatArray:
-    losses = (weights * np.logaddexp(0.0, -signs * margins)).sum(axis=1)
-    return np.asarray(losses + (ridge * theta**2).sum(axis=1) / 2)
