@@ -20,7 +20,7 @@ from emsco import __version__
 from emsco.exceptions import EmscoError, MissingDependencyError, NoSuchPointError, SearchInterruptedWarning
 
 if TYPE_CHECKING:
-    from emsco.evaluation import Evaluation, Result
+    from emsco.evaluation import Evaluation
 
 INTERRUPTED = 130
 
@@ -201,6 +201,7 @@ def fit(
     from emsco.classifier import EMSCOClassifier
     from emsco.files import TableFile, read_prices, without
     from emsco.report import console as show
+    from emsco.report import records
 
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise click.UsageError(f"-o {output}: there is no such folder to write a model file to.")
@@ -246,7 +247,7 @@ def fit(
     if checkpoint is not None and not interrupted:
         checkpoint.unlink(missing_ok=True)
     if as_json:
-        _print_json({"model": str(output), **_summary(clf, evaluation)})
+        records.print_json({"model": str(output), **records.summary_record(clf, evaluation)})
     else:
         show.print_fit(clf, evaluation, data, target, len(rest), output)
     if missed is not None:
@@ -281,6 +282,7 @@ def front(
     import numpy as np
 
     from emsco.report import console as show
+    from emsco.report import records
 
     clf = _load(model, searched=True)
     points = clf.front_
@@ -295,7 +297,7 @@ def front(
     if not listed:
         points.choose(max_cost=max_cost, min_coverage=min_coverage, min_accuracy=min_accuracy)  # says how near it comes
     if as_json:
-        _print_json([_point(clf, i) for i in listed])
+        records.print_json([records.point_record(clf, i) for i in listed])
         return
     show.print_front(clf, listed if show_all else listed[:20])
     if not show_all and len(listed) > 20:
@@ -321,6 +323,7 @@ def use(
 ) -> None:
     """Put another POINT of the front into use: its number in `emsco front`, or the best within limits."""
     from emsco.report import console as show
+    from emsco.report import records
 
     limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy, "best": best}
     given = {name: value for name, value in limits.items() if value is not None}
@@ -330,7 +333,7 @@ def use(
     clf.use(clf.front_.choose(**given) if point is None else point)
     clf.save(model)
     if as_json:
-        _print_json(_point(clf, clf.point_))
+        records.print_json(records.point_record(clf, clf.point_))
         return
     show.print_front(clf, [clf.point_])
     show.print_stages(clf, clf.evaluation_)
@@ -351,6 +354,7 @@ def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], encodi
     """
     from emsco.files import TableFile
     from emsco.progress import PhaseLine
+    from emsco.report import records
     from emsco.streaming import predict_file
 
     clf = _load(model)
@@ -360,7 +364,7 @@ def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], encodi
         line.close()
     mean_cost = totals.cost / totals.n_rows if totals.n_rows else None
     if as_json:
-        _print_json({"output": str(output), "rows": totals.n_rows, "conclusive": totals.n_conclusive,
+        records.print_json({"output": str(output), "rows": totals.n_rows, "conclusive": totals.n_conclusive,
                      "left_at_stage": totals.left, "mean_cost": mean_cost})  # fmt: skip
         return
     click.echo(f"{totals.n_rows:,} cases: {totals.n_conclusive:,} with a label, "
@@ -378,11 +382,12 @@ def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], encodi
 def evaluate(model: Path, data: Path, target: str | None, encoding: str, as_json: bool) -> None:
     """Judge MODEL on the labelled cases in DATA, which neither training nor search may have seen."""
     from emsco.report import console as show
+    from emsco.report import records
 
     clf = _load(model)
     evaluation = _evaluate(clf, data, target, encoding)
     if as_json:
-        _print_json(_results(clf, evaluation))
+        records.print_json(records.results_record(clf, evaluation))
         return
     show.print_stages(clf, evaluation)
     show.print_results(clf, evaluation)
@@ -445,12 +450,13 @@ def ask(model: Path, state: Path | None) -> int:
 def inspect(model: Path, as_json: bool) -> None:
     """Say what is in MODEL: classes, features and prices, the search, the design in use, where it came from."""
     from emsco.report import console as show
+    from emsco.report import records
 
     clf = _load(model)
     if as_json:
-        _print_json(_facts(clf))
+        records.print_json(records.facts_record(clf))
         return
-    facts = {name: value for name, value in _facts(clf).items() if name not in ("prices", "stages")}
+    facts = {name: value for name, value in records.facts_record(clf).items() if name not in ("prices", "stages")}
     show.print_facts({**facts, **clf.notes_})
     show.print_prices(clf)
     show.print_stages(clf, clf.evaluation_)
@@ -655,84 +661,7 @@ def _ask_column(clf: Any, session: Any, column: str) -> bool:
         return True
 
 
-# ---------------------------------------------------------------- plain records
-
-
-def _print_json(value: Any) -> None:
-    click.echo(json.dumps(_plain(value), indent=2, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    """Return what JSON can hold: numbers as Python's, NaN as null."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and value != value else value
-
-
-def _summary(clf: Any, evaluation: "Evaluation | None") -> dict[str, Any]:
-    certificate = clf.front_.certificate
-    return {
-        "points": len(clf.front_),
-        "in_use": _point(clf, clf.point_),
-        "search": type(clf.search_).__name__,
-        "seconds": round(clf.search_seconds_, 3),
-        "certificate": None if certificate is None else vars(certificate),
-        "test": None if evaluation is None else _results(clf, evaluation),
-    }
-
-
-def _point(clf: Any, i: int) -> dict[str, Any]:
-    point = clf.front_[i]
-    names = clf.front_.feature_names
-    stages = [[n for n, s in zip(names, point.design, strict=True) if s == j] for j in range(point.n_stages)]
-    return {
-        "point": i, "in_use": i == clf.point_, "coverage": point.coverage, "accuracy": point.accuracy,
-        "mean_cost": point.mean_cost, "fitness": point.fitness, "ties": point.n_ties, "stages": stages,
-    }  # fmt: skip
-
-
-def _results(clf: Any, evaluation: "Evaluation") -> dict[str, Any]:
-    def record(result: "Result") -> dict[str, Any]:
-        figures = {
-            figure: {"value": getattr(result, figure), "interval_95": list(result.interval(figure))}
-            for figure in ("coverage", "accuracy", "mean_cost")
-        }
-        counts = {"answered": result.answered, "right": result.right, "inconclusive": result.n_rejected}
-        return {**figures, **counts, "confusion": result.confusion}
-
-    return {
-        "rows": evaluation.n_rows,
-        "classes": list(evaluation.classes),
-        "in_use": record(evaluation.points[getattr(clf, "point_", 0)]),
-        "buy_everything": record(evaluation.everything),
-        "buy_everything_always_answer": record(evaluation.always),
-    }
-
-
-def _facts(clf: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "kind": type(clf).__name__,
-        "classes": clf.classes_.tolist(),
-        "threshold": clf.threshold,
-        "columns": clf.n_features_in_,
-        "stage classifier": type(clf.stages_[0].model).__name__,
-    }
-    if hasattr(clf, "front_"):
-        facts["front"] = f"{len(clf.front_)} points, point {clf.point_} in use"
-        facts["search"] = f"{type(clf.search_).__name__}, {clf.search_seconds_:.1f} s"
-        certificate = clf.front_.certificate
-        if certificate is not None:
-            facts["certificate"] = (
-                f"{'proven' if certificate.proven else 'not proven'}: {certificate.n_designs:,} designs, "
-                f"{certificate.n_walked:,} looked at, {certificate.n_ruled_out:,} ruled out"
-            )
-    facts["prices"] = dict(zip(clf._prices.unit_names, clf._prices.prices.tolist(), strict=True))
-    facts["stages"] = [{"buys": list(stage.features), "price": stage.price} for stage in clf.stages_]
-    return facts
+# ---------------------------------------------------------------- where a model comes from
 
 
 def _notes(
