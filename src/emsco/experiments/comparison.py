@@ -406,8 +406,8 @@ def plot_bars(rows: Sequence[Row], path: Path) -> None:
             ax.set_title(f"{dataset}: {name.replace('_', ' ')}", fontsize=9)
             ax.tick_params(labelsize=8)
             ax.spines[["top", "right"]].set_visible(False)
-            if name == "combined":
-                ax.set_xlim(min(1.0, *(row.mean[name] for row in here)) - 0.05)
+            limits = {"combined": (min(1.0, *(row.mean[name] for row in here)) - 0.05, 3.0), "mean_cost": (0.0, None)}
+            ax.set_xlim(*limits.get(name, (0.0, 1.0)))
     figure.savefig(path, dpi=150)
     plt.close(figure)
 
@@ -428,7 +428,11 @@ def plot_scatter(rows: Sequence[Row], path: Path) -> None:
         points = ax.scatter(x, y, c=colour, s=area, cmap="cividis", vmin=0, vmax=100, edgecolors="black", zorder=3)
         for row, a, b in zip(here, x, y, strict=True):
             weight = "bold" if row.method == "EMSCO" else "normal"
-            ax.annotate(row.method, (a, b), xytext=(5, 4), textcoords="offset points", fontsize=7, fontweight=weight)
+            side = -1 if a > 0.6 * max(x) else 1  # into the picture
+            ax.annotate(
+                row.method, (a, b), xytext=(6 * side, 4), textcoords="offset points", fontsize=7, fontweight=weight,
+                ha="left" if side > 0 else "right",
+            )  # fmt: skip
         ax.set_title(dataset)
         ax.set_xlabel("mean cost")
         ax.grid(alpha=0.3)
