@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from emsco.encoding import CategoryCode, Encoder, NumberCode
+from emsco.encoding import CategoryCode, CurveCode, Encoder, NumberCode
 from emsco.exceptions import InvalidInputError, SuspiciousColumnWarning
 from emsco.table import Table
 
@@ -170,3 +170,82 @@ def test_dates_are_refused(make):
 def test_values_too_large_to_be_squared_are_refused():
     with pytest.raises(InvalidInputError, match="rescale"):
         encode(np.array([[1e308], [-1e308]]))
+
+
+def curves(values, encoding, train=ALL):
+    table = Table(np.asarray(values, dtype=np.float64)[:, None])
+    encoder = Encoder(table, train, encoding=encoding)
+    return encoder, encoder.encode(table, ALL)
+
+
+def test_ranks_are_the_shares_of_smaller_values_standardised():
+    values = np.array([5.0, 1.0, 1e9, 7.0, 2.0])
+    encoder, Z = curves(values, "rank")
+    ranks = (np.array([2, 0, 4, 3, 1]) + 0.5) / 5
+    assert_allclose(Z[0], (ranks - ranks.mean()) / ranks.std(), rtol=1e-12)
+    assert isinstance(encoder.codes[0], CurveCode)
+
+
+def test_between_training_values_a_rank_is_interpolated_and_beyond_them_it_stays():
+    encoder, _ = curves([0.0, 10.0, 20.0, 30.0], "rank")
+    out = np.empty((1, 4))
+    encoder.encode_column(0, np.array([-5.0, 0.0, 15.0, 1e300]), ALL, out)
+    code = encoder.codes[0]
+    assert out[0, 0] == out[0, 1] == code.curves[0][0]
+    assert_allclose(out[0, 2], 0, atol=1e-12)
+    assert out[0, 3] == code.curves[0][-1]
+
+
+def test_many_zeros_are_a_value_of_their_own():
+    encoder, Z = curves([0.0] * 50 + list(range(1, 51)), "rank")
+    assert encoder.codes[0].at_zero is not None
+    assert Z.shape[0] == 2
+    is_zero = np.arange(100) < 50
+    assert_array_equal(Z[1], np.where(is_zero, 1.0, -1.0))
+    assert np.ptp(Z[0][is_zero]) == 0
+    assert (np.diff(Z[0][~is_zero]) > 0).all()
+
+
+def test_few_zeros_are_values_as_others():
+    assert curves([0.0, *range(1, 50)], "rank")[0].codes[0].at_zero is None
+
+
+def test_splines_bend_and_ranks_do_not():
+    values = np.arange(90.0)
+    assert curves(values, "rank")[1].shape[0] == 1
+    _, Z = curves(values, "spline")
+    assert Z.shape[0] == 3
+    assert np.ptp(Z[1][:29]) == 0
+    assert np.ptp(Z[2][:59]) == 0
+    assert np.ptp(Z[2][61:]) > 0
+
+
+@pytest.mark.parametrize("encoding", ["rank", "spline"])
+def test_two_values_and_constants_stay_lines(encoding):
+    for values in ([0.0, 1.0, 1.0, 0.0], [3.0, 3.0, 3.0, 3.0]):
+        assert_array_equal(curves(values, encoding)[1], curves(values, "linear")[1])
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["linear", "rank", "spline"]))
+def test_one_value_is_encoded_as_a_column_is_and_curves_are_standardised(seed, encoding):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 200))
+    values = rng.normal(size=n) * 10.0 ** rng.integers(-5, 6)
+    values[rng.random(n) < rng.uniform(0, 0.6)] = 0.0
+    values[rng.random(n) < rng.uniform(0, 0.3)] = np.nan
+    train = rng.permutation(n)[: max(n // 2, 2)]
+    table = Table(np.column_stack([values, rng.integers(4, size=n)]))
+    encoder = Encoder(table, train, encoding=encoding)
+    Z = encoder.encode(table, ALL)
+    assert np.isfinite(Z).all()
+    for row in range(min(n, 20)):
+        one = [0.0] * encoder.n_encoded
+        for c, code in enumerate(encoder.codes):
+            cell = table.column(c)[row]
+            code.encode_one(None if np.isnan(cell) else float(cell), one, int(encoder.starts[c]))
+        assert_array_equal(one, Z[:, row])
+    code = encoder.codes[0]
+    if isinstance(code, CurveCode):
+        known = train[~np.isnan(values[train])]
+        assert_allclose(Z[: len(code.curves)][:, known].mean(axis=1), 0, atol=1e-9)
+        assert_allclose(Z[: len(code.curves)][:, known].std(axis=1), 1, atol=1e-9)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from emsco._kernels import logistic as kernel
 from emsco.decisions import Stage
-from emsco.encoding import CategoryCode, ColumnCode, Encoder, NumberCode, to_category
+from emsco.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode, to_category
 from emsco.exceptions import InvalidInputError, SessionError
 from emsco.objectives import FloatArray
 from emsco.prices import PriceList
@@ -419,6 +419,8 @@ def plain_classes(classes: NDArray[Any]) -> list[Any]:
 
 def _recipe(code: ColumnCode) -> tuple[Any, ...]:
     """Return all that matters of how a column is encoded, in a fixed order."""
+    if isinstance(code, CurveCode):
+        return code.name, code.knots, code.curves, code.at_zero, code.flags_missing
     if isinstance(code, NumberCode):
         return code.name, code.mean, code.inverse_scale, code.flags_missing
     return code.name, code.categories, sorted(str(category) for category in code.rare)

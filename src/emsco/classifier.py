@@ -15,21 +15,15 @@ from sklearn.utils.validation import check_is_fitted
 from emsco import __version__
 from emsco.cascade import Cascade
 from emsco.checkpoint import Arrays, Checkpoint, fingerprint
-from emsco.encoding import Encoder
 from emsco.exceptions import InvalidInputError, InvalidParameterError, SearchInterruptedWarning, SuspiciousColumnWarning
-from emsco.front import Front, make_front
+from emsco.front import Front, make_front, spread
+from emsco.objectives import measure
+from emsco.operators.elitism import unique_vectors
 from emsco.partition import BoolArray, IntArray, check_design, count_solutions
 from emsco.prices import Costs, PriceList, resolve
-from emsco.problem import (
-    Problem,
-    check_columns,
-    check_target,
-    check_validation_size,
-    known_codes,
-    split_rows,
-    unit_membership,
-)
+from emsco.problem import check_columns, check_target, check_validation_size, known_codes, split_rows
 from emsco.progress import PhaseLine, ProgressLine
+from emsco.ranking import pareto_rank
 from emsco.rejection import check_threshold
 from emsco.search.bestfirst import BestFirst, Pool, search_best_first
 from emsco.search.evolution import Evolution, State, evolve
@@ -38,9 +32,19 @@ from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
 from emsco.staged import StagedClassifier, check_n_jobs, check_seed, distinct_sets, set_key
 from emsco.stages.base import StageModel, StageTrainer
 from emsco.stages.cache import StageCache
-from emsco.stages.estimator import EstimatorTrainer
-from emsco.stages.logistic import LogisticTrainer
-from emsco.table import Rows, StackedTable, Table, check_size
+from emsco.table import Table, check_size
+from emsco.training import (
+    Recipe,
+    Rehearsal,
+    Setup,
+    check_estimator,
+    check_learning,
+    is_folds,
+    make_folds,
+    prepare,
+    scikit_logistic,
+    settle,
+)
 
 if TYPE_CHECKING:
     pass
@@ -48,7 +52,7 @@ if TYPE_CHECKING:
 _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
 _AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
 _SETS_AT_ONCE = 64  # trained between two signs of progress
-_LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
+_MOST_FINAL = 60  # designs of a front whose stages are trained again by a final estimator
 
 
 class MultiStageClassifier(StagedClassifier):
@@ -63,13 +67,16 @@ class MultiStageClassifier(StagedClassifier):
         Price of each column, in order or by name, or of units that yield several. None: every column costs 1.
     threshold : float
         A row leaves with a label as soon as its top class probability is at least this.
-    estimator : classifier or None
-        Trained at each stage on the features bought so far. None: l2 logistic regression (C = 1) on standardised
-        columns.
+    estimator : classifier, "boosting" or None
+        Trained at each stage on the features bought so far. None: l2 logistic regression.
     random_state : int, RandomState or None
         Seeds estimators that are random.
     n_jobs : int or None
         Workers that train the stages.
+    encoding : "linear", "rank" or "spline"
+        How stages see a column of numbers: standardised, as its rank among the training values, or that with bends.
+    C : float
+        Inverse strength of the regularisation of logistic stages.
 
     Attributes
     ----------
@@ -99,7 +106,11 @@ class MultiStageClassifier(StagedClassifier):
         estimator: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
+        encoding: str = "linear",
+        C: float = 1.0,
     ) -> None:
+        self.encoding = encoding
+        self.C = C
         self.design = design
         self.costs = costs
         self.threshold = threshold
@@ -121,6 +132,7 @@ class MultiStageClassifier(StagedClassifier):
         self
         """
         check_threshold(self.threshold)
+        check_learning(self.encoding, self.C, automatic=False)
         seed = check_seed(self.random_state)
         n_jobs = check_n_jobs(self.n_jobs)
         table = self._read_table(X)
@@ -129,16 +141,12 @@ class MultiStageClassifier(StagedClassifier):
         design = np.zeros(prices.n_units, dtype=np.int64)
         if self.design is not None:
             design = check_design(self.design, prices.unit_names)
-        encoder = Encoder(table, slice(None))
-        trainer = _trainer(
-            _without_validation(encoder.encode(table, slice(None)), codes, classes.size, encoder, prices),
-            self.estimator,
-            seed,
-            n_jobs,
-        )
+        rehearsal = Rehearsal(table, codes, classes.size, prices, None)
+        recipe = Recipe(check_estimator(self.estimator, "estimator"), self.encoding, float(self.C))
+        setup = prepare(rehearsal, recipe, seed=seed, n_jobs=n_jobs)
         sets = distinct_sets(design[None])
-        self._models = dict(zip(map(set_key, sets), _train(trainer, sets), strict=True))
-        self.classes_, self._prices, self._encoder, self._named = classes, prices, encoder, table.named
+        self._models = dict(zip(map(set_key, sets), _train(setup.trainer, sets), strict=True))
+        self.classes_, self._prices, self._encoder, self._named = classes, prices, setup.encoder, table.named
         self._deploy(design)
         return self
 
@@ -152,10 +160,10 @@ class EMSCOClassifier(StagedClassifier):
         Price of each column, in order or by name, or of units that yield several. None: every column costs 1.
     threshold : float
         A row leaves with a label as soon as its top class probability is at least this.
-    estimator : classifier or None
-        Trained at each stage on the features bought so far. None: l2 logistic regression (C = 1) on standardised
-        columns, trained in batches; any scikit-learn classifier with ``predict_proba`` works, one clone per feature
-        set.
+    estimator : classifier, "boosting" or None
+        Trained at each stage on the features bought so far. None: l2 logistic regression, trained in batches; any
+        scikit-learn classifier with ``predict_proba`` works, one clone per feature set; "boosting" is scikit-learn's
+        histogram gradient boosting.
     max_stages : int or None
         Most stages of a design. None: half the features, but at least 10 and at most 30. With many columns, few stages
         make the search much faster.
@@ -163,8 +171,10 @@ class EMSCOClassifier(StagedClassifier):
         How to search. ``Exact()`` proves the frontier, where the space is small enough; ``BestFirst()`` finds most of
         it; ``Evolution()`` is the paper's search. "auto": ``Exact()`` where that is estimated to take seconds, else
         ``BestFirst()``; with an ``estimator``, which makes feature sets costly, ``Evolution()``.
-    validation : float
-        Share of the rows, of each class, that scores the designs and trains none, unless ``fit`` is given others.
+    validation : float, int or splitter
+        A fraction: this share of the rows, of each class, scores the designs and trains none. A whole number: so many
+        folds take turns, so that every row is scored by stages trained without it, and the final stages are trained on
+        all rows. A splitter of scikit-learn: its folds. If ``fit`` is given rows to score on, these are used instead.
     choose : "fitness" or callable
         Which point of the front to deploy: the fittest, or what a function of the front returns, an index.
     refit : bool
@@ -177,6 +187,16 @@ class EMSCOClassifier(StagedClassifier):
         Print the progress of the search to standard error.
     cache_bytes : int
         Bound of the memory that remembers trained feature sets.
+    encoding : "linear", "rank", "spline" or "auto"
+        How stages see a column of numbers: standardised; as its rank among the training values, with a column that
+        says 0 where many cells are; the rank with bends; or whichever of these loses least on the rows that score.
+    C : float or "auto"
+        Inverse strength of the regularisation of logistic stages; "auto": what loses least on the rows that score.
+    final_estimator : classifier, "boosting" or None
+        What the stages of the front are trained with once the search is over. They are scored again, and what is
+        dominated then is left out: a search with a fast learner, stages of a strong one. None: as in the search.
+    calibration : "sigmoid", "isotonic", "temperature" or None
+        How the probabilities of the final stages are calibrated, on folds of the training rows.
 
     Attributes
     ----------
@@ -191,6 +211,9 @@ class EMSCOClassifier(StagedClassifier):
     search_ : Exact, BestFirst or Evolution
         How it was searched.
     search_seconds_ : float
+    encoding_ : str
+    C_ : float
+        How the stages were trained, where that was "auto".
     history_ : ndarray of shape (n_steps, 3)
         How the search went: designs scored, distinct vectors on the front and feature sets trained after each
         generation of an evolution or batch of a best-first search; empty after an exact one.
@@ -220,14 +243,22 @@ class EMSCOClassifier(StagedClassifier):
         estimator: Any = None,
         max_stages: int | None = None,
         search: Any = "auto",
-        validation: float = 1 / 3,
+        validation: Any = 1 / 3,
         choose: str | Callable[[Front], int] = "fitness",
         refit: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
         cache_bytes: int = 2**28,
+        encoding: str = "linear",
+        C: float | str = 1.0,
+        final_estimator: Any = None,
+        calibration: str | None = None,
     ) -> None:
+        self.encoding = encoding
+        self.C = C
+        self.final_estimator = final_estimator
+        self.calibration = calibration
         self.costs = costs
         self.threshold = threshold
         self.estimator = estimator
@@ -284,45 +315,31 @@ class EMSCOClassifier(StagedClassifier):
         codes, classes = check_target(y, table.n_rows)
         prices = resolve(self.costs, table.names)
         max_stages = check_max_stages(self.max_stages, prices.n_units)
-        split_rng, search_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(2))
+        split_rng, search_rng, recipe_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
 
-        train_rows: Rows = slice(None)
-        validation_rows: Rows = slice(None)
-        if (X_val is None) != (y_val is None):
-            raise InvalidInputError("give X_val and y_val together, or neither.")
-        if X_val is None:
-            validation_table = table
-            train_rows, validation_rows = split_rows(codes, self.validation, split_rng, classes)
-            validation_codes = codes[validation_rows]
-        else:
-            validation_table = Table(X_val)
-            check_size(validation_table)
-            check_columns(validation_table, table)
-            validation_codes = known_codes(y_val, classes, validation_table.n_rows)
-        check_validation_size(validation_codes.size)
-
-        encoder = Encoder(table, train_rows, validation_table)
-        problem = Problem(
-            train=encoder.encode(table, train_rows),
-            y_train=codes[train_rows].copy(),
-            validation=encoder.encode(validation_table, validation_rows),
-            y_validation=validation_codes,
-            n_classes=classes.size,
-            unit_columns=unit_membership(encoder, prices),
-            prices=prices,
+        rehearsal = self._rehearsal(table, codes, classes, prices, X_val, y_val, split_rng)
+        y_validation = rehearsal.y
+        check_validation_size(y_validation.size)
+        recipe = settle(
+            rehearsal,
+            Recipe(check_estimator(self.estimator, "estimator")),
+            encoding=self.encoding,
+            C=self.C,
+            rng=recipe_rng,
+            n_jobs=n_jobs,
         )
-        settings = self._settings(prices.n_units, max_stages, problem.n_validation, n_jobs)
+        setup = prepare(rehearsal, recipe, seed=seed, n_jobs=n_jobs)
+        settings = self._settings(prices.n_units, max_stages, y_validation.size, n_jobs)
         history: list[tuple[int, int, int]] = []
         journal = None
         if checkpoint is not None:
-            checkpoint.claim(self._identity(problem, settings, max_stages, seed))
+            checkpoint.claim(self._identity(setup, settings, max_stages, seed))
             journal = _Journal(checkpoint, history)
             if journal.phase == BestFirst.__name__ and self.search == "auto":
                 settings = BestFirst()  # the proof was given up before
-        trainer = _trainer(problem, self.estimator, seed, n_jobs)
         cache = StageCache(
-            trainer,
-            problem.y_validation,
+            setup.trainer,
+            y_validation,
             n_units=prices.n_units,
             threshold=threshold,
             max_bytes=int(self.cache_bytes),
@@ -332,25 +349,28 @@ class EMSCOClassifier(StagedClassifier):
         front: Front | None = None
         started = perf_counter() - (journal.seconds if journal else 0.0)
         if isinstance(settings, Exact):
-            front = self._search_exactly(settings, trainer, problem, cascade, max_stages, n_jobs, started, journal)
+            front = self._search_exactly(
+                settings, setup.trainer, y_validation, prices, cascade, max_stages, n_jobs, started, journal
+            )
         if front is None:
             settings = BestFirst() if isinstance(settings, Exact) else settings
             front = self._search(settings, cache, cascade, prices, max_stages, search_rng, history, journal)
         seconds = perf_counter() - started
         n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
-        if self.refit:
-            if validation_table is not table:
-                table = StackedTable(table, validation_table)
-                codes = np.concatenate([codes, validation_codes])
+        final = self._final_recipe(recipe)
+        if final is not None:
+            setup = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
+            front, cache = self._judge_again(front, setup, y_validation, prices, threshold)
+        train = cache.models
+        if self.refit and not rehearsal.crosses:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
-                encoder = Encoder(table, slice(None))
-            everything = _without_validation(encoder.encode(table, slice(None)), codes, classes.size, encoder, prices)
-            models = self._train_front(partial(_train, _trainer(everything, self.estimator, seed, n_jobs)), front)
-        else:
-            models = self._train_front(cache.models, front)
+                setup = prepare(rehearsal.everything(), setup.recipe, seed=seed, n_jobs=n_jobs)
+            train = partial(_train, setup.trainer)
+        models = self._train_front(train, front)
 
-        self.classes_, self._prices, self._encoder, self._named = classes, prices, encoder, table.named
+        self.classes_, self._prices, self._encoder, self._named = classes, prices, setup.encoder, table.named
+        self.encoding_, self.C_ = setup.recipe.encoding, setup.recipe.C
         self.front_ = front
         self.search_ = settings
         self.search_seconds_ = seconds
@@ -359,6 +379,69 @@ class EMSCOClassifier(StagedClassifier):
         self.n_feature_sets_ = n_feature_sets
         self._models = models
         return self.use(0 if self.choose == "fitness" else self.choose(front))  # type: ignore[operator]
+
+    def _rehearsal(
+        self,
+        table: Table,
+        codes: IntArray,
+        classes: NDArray[Any],
+        prices: PriceList,
+        X_val: Any,
+        y_val: Any,
+        rng: np.random.Generator,
+    ) -> Rehearsal:
+        """Return which rows train and which judge."""
+        if (X_val is None) != (y_val is None):
+            raise InvalidInputError("give X_val and y_val together, or neither.")
+        if X_val is not None:
+            judges = Table(X_val)
+            check_size(judges)
+            check_columns(judges, table)
+            judged = known_codes(y_val, classes, judges.n_rows)
+            return Rehearsal(table, codes, classes.size, prices, None, (judges, judged))
+        if is_folds(self.validation):
+            folds = make_folds(self.validation, codes, classes, rng)
+        else:
+            folds = [split_rows(codes, self.validation, rng, classes)]
+        return Rehearsal(table, codes, classes.size, prices, folds)
+
+    def _final_recipe(self, recipe: Recipe) -> Recipe | None:
+        """Return how the stages of the front are trained, if not as in the search."""
+        final = check_estimator(self.final_estimator, "final_estimator")
+        if final is None and self.calibration is None:
+            return None
+        encoding = recipe.encoding
+        if final is None:
+            final = recipe.estimator or scikit_logistic(recipe.C)
+        elif self.encoding == "auto":
+            encoding = "linear"
+        if self.calibration is not None:
+            from sklearn.calibration import CalibratedClassifierCV
+
+            final = CalibratedClassifierCV(final, method=self.calibration, cv=3, ensemble=False)
+        return Recipe(final, encoding)
+
+    def _judge_again(
+        self, front: Front, setup: Setup, y: IntArray, prices: PriceList, threshold: float
+    ) -> tuple[Front, StageCache]:
+        """Return what is non-dominated of a front once its stages are trained in another way."""
+        designs = front.designs[spread(front, _MOST_FINAL)]
+        cache = StageCache(setup.trainer, y, n_units=prices.n_units, threshold=threshold, max_bytes=self.cache_bytes)
+        sets = distinct_sets(designs)
+        line = PhaseLine() if self.verbose else None
+        for i in range(0, len(sets), _SETS_AT_ONCE):
+            cache.slots(sets[i : i + _SETS_AT_ONCE])
+            if line is not None:
+                line("training the final stages", min((i + _SETS_AT_ONCE) / len(sets), 1.0))
+        if line is not None:
+            line.close()
+        tally = Cascade(cache, prices).tally(designs)
+        rank = pareto_rank(measure(tally))
+        best = np.flatnonzero(rank == rank.max())
+        best = best[unique_vectors(np.arange(best.size), tally.vectors[best])]
+        ties = [design[None] for design in designs[best]]
+        n_ties = np.ones(best.size, dtype=np.int64)
+        return make_front(designs[best], tally.select(best), n_ties, ties, prices.unit_names), cache
 
     def _settings(self, n_units: int, max_stages: int, n_samples: int, n_jobs: int) -> Evolution | BestFirst | Exact:
         """Return how to search; "auto" trains as many feature sets as their training allows."""
@@ -376,11 +459,15 @@ class EMSCOClassifier(StagedClassifier):
         return Exact()
 
     def _identity(
-        self, problem: Problem, settings: Evolution | BestFirst | Exact, max_stages: int, seed: int
+        self, setup: Setup, settings: Evolution | BestFirst | Exact, max_stages: int, seed: int
     ) -> dict[str, str]:
         """Return what makes two runs the same; the number of workers does not."""
-        prices = problem.prices
-        data = (problem.train, problem.y_train, problem.validation, problem.y_validation, problem.unit_columns)
+        prices = setup.problems[0].prices
+        data = [
+            array
+            for part in setup.problems
+            for array in (part.train, part.y_train, part.validation, part.y_validation, part.unit_columns)
+        ]
         return {
             "version": __version__,
             "data": fingerprint(*data),
@@ -388,7 +475,7 @@ class EMSCOClassifier(StagedClassifier):
             "threshold": repr(float(self.threshold)),
             "search": repr(settings),
             "max_stages": str(max_stages),
-            "estimator": repr(self.estimator),
+            "estimator": repr(setup.recipe),
             "seed": str(seed),
         }
 
@@ -443,7 +530,8 @@ class EMSCOClassifier(StagedClassifier):
         self,
         settings: Exact,
         trainer: StageTrainer,
-        problem: Problem,
+        y_validation: IntArray,
+        prices: PriceList,
         cascade: Cascade,
         max_stages: int,
         n_jobs: int,
@@ -451,16 +539,15 @@ class EMSCOClassifier(StagedClassifier):
         journal: "_Journal | None",
     ) -> Front | None:
         """Return the true frontier, or the best found before the search ended; nothing if "auto" should evolve."""
-        prices = problem.prices
         if journal is not None:
             journal.begin(Exact.__name__)
         check_affordable(
-            settings, n_units=prices.n_units, max_stages=max_stages, n_samples=problem.n_validation, n_jobs=n_jobs
+            settings, n_units=prices.n_units, max_stages=max_stages, n_samples=y_validation.size, n_jobs=n_jobs
         )
         line = PhaseLine() if self.verbose else None
         bits = all_bits(
             trainer,
-            problem.y_validation,
+            y_validation,
             prices,
             threshold=float(self.threshold),
             on_progress=line,
@@ -534,6 +621,11 @@ class EMSCOClassifier(StagedClassifier):
             raise InvalidParameterError(
                 f"choose must be 'fitness' or a function of the front that returns an index; got {self.choose!r}."
             )
+        check_learning(self.encoding, self.C)
+        if self.calibration not in (None, "sigmoid", "isotonic", "temperature"):
+            raise InvalidParameterError(
+                f"calibration must be 'sigmoid', 'isotonic', 'temperature' or None; got {self.calibration!r}."
+            )
         cache = self.cache_bytes
         if isinstance(cache, bool) or not isinstance(cache, int | np.integer) or cache < 1:
             raise InvalidParameterError(f"cache_bytes must be a positive number of bytes; got {cache!r}.")
@@ -574,27 +666,6 @@ class _Journal:
             }
 
         self._checkpoint.save(with_history)
-
-
-def _trainer(problem: Problem, estimator: Any, seed: int, n_jobs: int) -> StageTrainer:
-    if estimator is None:
-        n_logits = 1 if problem.n_classes == 2 else problem.n_classes
-        if n_logits * problem.train.shape[0] <= _LARGEST_NEWTON:
-            return LogisticTrainer(problem, n_jobs=n_jobs)
-        from sklearn.linear_model import LogisticRegression
-
-        # Newton's method solves for all weights of a set at once; with many classes and columns that does not pay.
-        estimator = LogisticRegression(tol=1e-8, max_iter=10_000)
-    return EstimatorTrainer(problem, estimator, seed=seed, n_jobs=n_jobs)
-
-
-def _without_validation(
-    encoded: NDArray[np.float64], codes: IntArray, n_classes: int, encoder: Encoder, prices: PriceList
-) -> Problem:
-    """Return a problem that only trains."""
-    return Problem(
-        encoded, codes, encoded[:, :0].copy(), codes[:0].copy(), n_classes, unit_membership(encoder, prices), prices
-    )
 
 
 def _train(trainer: StageTrainer, sets: BoolArray) -> list[StageModel]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco._kernels import rows
-from emsco.encoding import Encoder, NumberCode
+from emsco.encoding import CurveCode, Encoder, NumberCode
 from emsco.exceptions import InvalidEstimatorError, InvalidInputError, MissingColumnError
 from emsco.front import data_frame
 from emsco.objectives import FloatArray
@@ -250,11 +250,29 @@ def _compiled_arguments(encoder: Encoder, stages: Sequence[Stage]) -> tuple[Any,
         np.array([code.inverse_scale for code in codes]),
         encoder.starts[:-1].astype(np.int64),
         np.array([code.flags_missing for code in codes]),
+        *_curve_arguments(codes),
         np.concatenate([stage.encoded_columns for stage in stages]),
         np.cumsum([0, *(stage.encoded_columns.size for stage in stages)]),
         theta,
         np.array([model.intercept_ for model in models]),
     )
+
+
+def _curve_arguments(codes: Sequence[NumberCode]) -> tuple[Any, ...]:
+    """Return the curves of all columns as arrays: where those of a column start, knots, values, and values at zero."""
+    bent = [code if isinstance(code, CurveCode) else None for code in codes]
+    n_curves = [len(code.curves) if code else 0 for code in bent]
+    widest = max((len(code.knots) for code in bent if code), default=2)
+    knots = np.full((len(codes), widest), np.nan)
+    values = np.zeros((sum(n_curves), widest))
+    at_zero = np.zeros(sum(n_curves))
+    starts = np.cumsum([0, *n_curves])
+    for c, code in enumerate(bent):
+        if code:
+            knots[c, : len(code.knots)] = code.knots
+            values[starts[c] : starts[c + 1], : len(code.knots)] = code.curves
+            at_zero[starts[c] : starts[c + 1]] = code.at_zero or 0.0
+    return starts, knots, values, at_zero, np.array([bool(code and code.at_zero) for code in bent])
 
 
 def _column(table: Table, position: int | None, name: str, stage: int) -> NDArray[Any]:

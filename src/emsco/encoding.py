@@ -3,11 +3,15 @@
 A number becomes (x - mean) / standard deviation, a missing one 0 (the mean); where training rows miss values, a
 second column says *missing*. Text and categories become one 0/1 column per category seen in training; rare ones
 beyond the 31 most frequent share a column, and unseen ones are zero everywhere.
+
+A linear model sees more of a column if it gets curves of it: its rank among the training values ("rank"), in which no
+outlier is far away, and bends of that rank ("spline"); where many cells are 0, a column says so.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
 from typing import Any
@@ -20,7 +24,12 @@ from emsco._kernels.rows import FARTHEST
 from emsco.exceptions import InvalidInputError, SuspiciousColumnWarning
 from emsco.table import Rows, Table, is_missing, no_dates, to_number, to_numbers
 
+ENCODINGS = ("linear", "rank", "spline")
 _MAX_CATEGORIES = 32
+_N_KNOTS = 33  # of the curve from values to ranks
+_BENDS = (1 / 3, 2 / 3)  # ranks where a spline may change its slope
+_MANY_ZEROS = 0.05  # share of cells from which on 0 is a value of its own,
+_FEWEST_ZEROS = 5  # and their number
 _SUSPICIOUS = 0.8  # share of numbers in a text column that makes us ask
 
 
@@ -57,6 +66,68 @@ class NumberCode:
             out[start] = min(max((number - self.mean) * self.inverse_scale, -FARTHEST), FARTHEST)
         elif self.flags_missing:
             out[start + 1] = 1.0
+
+
+@dataclass(frozen=True)
+class CurveCode(NumberCode):
+    """How one numeric column is encoded as curves: piecewise linear functions of it, constant beyond the knots.
+
+    Attributes
+    ----------
+    knots : tuple of float
+        Increasing; two or more.
+    curves : tuple of tuple of float
+        Of each curve its value at every knot.
+    at_zero : tuple of float or None
+        Of each curve its value where the cell is 0, if that is not what the knots say.
+    """
+
+    knots: tuple[float, ...]
+    curves: tuple[tuple[float, ...], ...]
+    at_zero: tuple[float, ...] | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        shown = tuple(f"{self.name} curve {i + 1}" for i in range(len(self.curves)))
+        return (*shown, f"{self.name} missing") if self.flags_missing else shown
+
+    def encode(self, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
+        """Write the encoded columns of ``values``, the given rows of a table, into ``out`` (n_encoded, n_rows)."""
+        numbers = to_numbers(values, self.name, rows)
+        missing = np.isnan(numbers)
+        knots, curves = self._arrays
+        within = np.clip(numbers, knots[0], knots[-1])
+        left = np.minimum(np.searchsorted(knots[:-1], within, side="right"), knots.size - 1) - 1
+        share = (within - knots[left]) / (knots[left + 1] - knots[left])
+        for i, curve in enumerate(curves):
+            encoded = curve[left] + share * (curve[left + 1] - curve[left])
+            if self.at_zero is not None:
+                encoded[numbers == 0] = self.at_zero[i]
+            encoded[missing] = 0.0
+            out[i] = encoded
+        if self.flags_missing:
+            out[len(curves)] = missing
+
+    def encode_one(self, number: float | None, out: list[float], start: int) -> None:
+        """Write one finite number, None for a missing one, into zeros from ``out[start]`` on, as ``encode`` does."""
+        if number is None:
+            if self.flags_missing:
+                out[start + len(self.curves)] = 1.0
+            return
+        if number == 0 and self.at_zero is not None:
+            out[start : start + len(self.curves)] = self.at_zero
+            return
+        knots = self.knots
+        within = min(max(number, knots[0]), knots[-1])
+        left = bisect_right(knots, within, hi=len(knots) - 1) - 1
+        share = (within - knots[left]) / (knots[left + 1] - knots[left])
+        for i, curve in enumerate(self.curves):
+            out[start + i] = curve[left] + share * (curve[left + 1] - curve[left])
+
+    @cached_property
+    def _arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return np.array(self.knots), np.array(self.curves)
 
 
 @dataclass(frozen=True)
@@ -106,6 +177,8 @@ class Encoder:
         Rows to learn from.
     *others : Table
         Tables that will be encoded too: a column is one of numbers only if it is in all of them.
+    encoding : "linear", "rank" or "spline"
+        How numbers are encoded.
 
     Attributes
     ----------
@@ -115,8 +188,8 @@ class Encoder:
         Column c of the table fills the rows ``starts[c]:starts[c + 1]`` of an encoded matrix.
     """
 
-    def __init__(self, table: Table, rows: Rows, *others: Table) -> None:
-        self._set([self._code(c, table, rows, others) for c in range(len(table.names))])
+    def __init__(self, table: Table, rows: Rows, *others: Table, encoding: str = "linear") -> None:
+        self._set([self._code(c, table, rows, others, encoding) for c in range(len(table.names))])
 
     @classmethod
     def of(cls, codes: Sequence[ColumnCode]) -> "Encoder":
@@ -130,11 +203,11 @@ class Encoder:
         self.starts = np.cumsum([0, *(len(code.names) for code in codes)])
 
     @staticmethod
-    def _code(c: int, table: Table, rows: Rows, others: tuple[Table, ...]) -> ColumnCode:
+    def _code(c: int, table: Table, rows: Rows, others: tuple[Table, ...], encoding: str) -> ColumnCode:
         """Learn a column: whether it is numbers from all cells there are, everything else from the given rows."""
         name, values = table.names[c], table.column(c)
         if not table.is_categorical(c) and all(holds_numbers(t.column(c)) for t in (table, *others)):
-            return _learn_number(values[rows], name, rows)
+            return _learn_number(values[rows], name, rows, encoding)
         if values.dtype.kind in "fiub":  # the text is in another table
             values = values.astype(object)
         if any(isinstance(cell, date | timedelta) for cell in values.tolist()):
@@ -202,7 +275,7 @@ def _learn_categories(cells: list[Any], name: str) -> CategoryCode:
     return CategoryCode(name, tuple(kept), bool(rare), rare)
 
 
-def _learn_number(values: NDArray[Any], name: str, rows: Rows) -> NumberCode:
+def _learn_number(values: NDArray[Any], name: str, rows: Rows, encoding: str) -> NumberCode:
     numbers = to_numbers(values, name, rows)
     known = numbers[~np.isnan(numbers)]
     if known.size == 0:
@@ -213,7 +286,48 @@ def _learn_number(values: NDArray[Any], name: str, rows: Rows) -> NumberCode:
     if not np.isfinite(deviation):
         raise InvalidInputError(f"the values of column {name!r} are too large to be squared; rescale it.")
     constant = known.min() == known.max() or deviation <= max(1e-14 * abs(mean), 1e-300)
-    return NumberCode(name, mean, 1.0 if constant else 1.0 / deviation, flags_missing=known.size < numbers.size)
+    code = NumberCode(name, mean, 1.0 if constant else 1.0 / deviation, flags_missing=known.size < numbers.size)
+    return code if constant or encoding == "linear" else _learn_curves(code, known, bends=encoding == "spline")
+
+
+def _learn_curves(code: NumberCode, known: NDArray[np.float64], *, bends: bool) -> NumberCode:
+    """Return curves of a column, each with mean 0 and deviation 1 over the known values; of two values, the line."""
+    zero = known == 0
+    many = _MANY_ZEROS <= zero.mean() <= 1 - _MANY_ZEROS and zero.sum() >= _FEWEST_ZEROS
+    others = known[~zero] if many else known
+    knots, rank = _ranks(others)
+    if knots.size < 2 or np.unique(known).size < 3 or not (np.diff(knots) > 0).all():
+        return code
+    curves = [rank, *(np.maximum(rank - bend, 0.0) for bend in _BENDS if bends and knots.size > 3)]
+    at_zero = [0.0] * len(curves) if others.size < known.size else None
+    if at_zero is not None:
+        curves.append(np.zeros(knots.size))
+        at_zero.append(1.0)
+    plain = CurveCode(
+        code.name, code.mean, code.inverse_scale, False, tuple(knots.tolist()),
+        tuple(tuple(curve.tolist()) for curve in curves), None if at_zero is None else tuple(at_zero),
+    )  # fmt: skip
+    encoded = np.empty((len(curves), known.size))
+    plain.encode(known, slice(None), encoded)
+    mean, scale = encoded.mean(axis=1), encoded.std(axis=1)
+    scaled = [((curve - m) / d).tolist() for curve, m, d in zip(curves, mean, scale, strict=True)]
+    return replace(
+        plain,
+        flags_missing=code.flags_missing,
+        curves=tuple(tuple(curve) for curve in scaled),
+        at_zero=None if at_zero is None else tuple(((np.array(at_zero) - mean) / scale).tolist()),
+    )
+
+
+def _ranks(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return some of the distinct values, and the share of values below each, equal ones counted half."""
+    distinct, counts = np.unique(values, return_counts=True)
+    rank = (np.cumsum(counts) - counts / 2) / values.size
+    if distinct.size <= _N_KNOTS:
+        return distinct, rank
+    nearest = np.searchsorted(rank, np.linspace(rank[0], rank[-1], _N_KNOTS))
+    chosen = np.unique(np.concatenate([[0], nearest, [distinct.size - 1]]))
+    return distinct[chosen], rank[chosen]
 
 
 def to_category(value: Any) -> str | None:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from emsco._kernels.rows import FARTHEST
 from emsco.decisions import Stage
-from emsco.encoding import CategoryCode, ColumnCode, Encoder, NumberCode
+from emsco.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.exceptions import ExportError, InvalidParameterError, MissingDependencyError
 from emsco.persistence.container import shown, to_json, write_atomically
 from emsco.rejection import check_threshold
@@ -154,11 +154,33 @@ def _encode(builder: _Builder, code: ColumnCode, column: str) -> Iterator[str]:
         same = builder.add("Equal", number, builder.constant(np.arange(len(code.names))[None]))
         yield builder.cast(same, "DOUBLE")
         return
+    if isinstance(code, CurveCode):
+        yield from _encode_curves(builder, code, column)
+        return
     deviation = builder.add("Sub", column, builder.constant(code.mean))
     scaled = builder.add("Mul", deviation, builder.constant(code.inverse_scale))
     near = builder.add("Clip", scaled, builder.constant(-FARTHEST), builder.constant(FARTHEST))
     missing = builder.add("IsNaN", column)
     yield builder.add("Where", missing, builder.constant(0.0), near)
+    if code.flags_missing:
+        yield builder.cast(missing, "DOUBLE")
+
+
+def _encode_curves(builder: _Builder, code: CurveCode, column: str) -> Iterator[str]:
+    """Yield curves as sums over the pieces between two knots: how far the value has come there, times the slope."""
+    knots, curves = np.array(code.knots), np.array(code.curves)
+    slopes = np.diff(curves, axis=1) / np.diff(knots)
+    missing = builder.add("IsNaN", column)
+    known = builder.add("Where", missing, builder.constant(knots[0]), column)
+    begun = builder.add("Max", known, builder.constant(knots[None, :-1]))
+    come = builder.add("Sub", builder.add("Min", begun, builder.constant(knots[None, 1:])),
+                       builder.constant(knots[None, :-1]))  # fmt: skip
+    risen = builder.add("MatMul", come, builder.constant(slopes.T))
+    encoded = builder.add("Add", risen, builder.constant(curves[None, :, 0]))
+    if code.at_zero is not None:
+        is_zero = builder.add("Equal", known, builder.constant(0.0))
+        encoded = builder.add("Where", is_zero, builder.constant(np.array([code.at_zero])), encoded)
+    yield builder.add("Where", missing, builder.constant(0.0), encoded)
     if code.flags_missing:
         yield builder.cast(missing, "DOUBLE")
 
@@ -248,6 +270,8 @@ def _probes(code: ColumnCode, rng: np.random.Generator) -> NDArray[Any]:
     missing = rng.random(_PROBES) < 0.2
     if isinstance(code, NumberCode):
         numbers = code.mean + rng.normal(scale=2.0, size=_PROBES) / code.inverse_scale
+        if isinstance(code, CurveCode) and code.at_zero is not None:
+            numbers[rng.random(_PROBES) < 0.2] = 0.0
         return np.where(missing, np.nan, numbers)
     known = sorted(c for c in (*code.categories, *code.rare) if c is not None)
     texts = np.array([*known, "never seen before"], dtype=object)[rng.integers(len(known) + 1, size=_PROBES)]

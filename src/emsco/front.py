@@ -259,6 +259,17 @@ class Front:
         )
 
 
+def spread(front: Front, n_points: int) -> NDArray[np.intp]:
+    """Return up to so many points that stand for all: the fittest half of them, the others evenly over the costs."""
+    if len(front) <= n_points:
+        return np.arange(len(front))
+    fittest = np.arange(n_points // 2)
+    by_cost = np.argsort(front.mean_cost, kind="stable")
+    by_cost = by_cost[by_cost >= fittest.size]
+    even = np.linspace(0, by_cost.size - 1, n_points - fittest.size).round().astype(np.intp)
+    return np.concatenate([fittest, by_cost[even]])
+
+
 def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
     """Return a design in words.
 

@@ -24,9 +24,10 @@ def _encode(
     means: Array,
     inverse_scales: Array,
     places: Array,
+    curve_starts: Array,
     Z: Array,
 ) -> int:
-    """Encode new columns of waiting rows, given by where they start, as NumberCode does.
+    """Encode new columns of waiting rows, given by where they start, as NumberCode does; curves are left to _bend.
 
     Returns how many cells are odd: missing, infinite or absurdly far from the mean. They are left to _settle.
     """
@@ -35,6 +36,8 @@ def _encode(
         part = waiting[start : start + _ROWS]
         for k in range(new.size):
             c = new[k]
+            if curve_starts[c] < curve_starts[c + 1]:
+                continue
             at = positions[c] * strides[1]
             z = Z[places[c], start : start + _ROWS]
             mean = means[c]
@@ -63,6 +66,39 @@ def _settle(cells: Array, at: int, waiting: Array, mean: float, inverse_scale: f
 
 
 @kernel()
+def _bend(cells: Array, at: int, waiting: Array, knots: Array, curves: Array, at_zero: Array, Z: Array) -> Any:
+    """Encode one column as CurveCode does, the last row of Z saying missing; return which row holds inf, or -1."""
+    infinite = np.int64(-1)
+    n_curves = len(curves)
+    last = knots.size - 1
+    for i in range(waiting.size):
+        value = cells[at + waiting[i]]
+        Z[n_curves, i] = 0.0
+        if value != value:
+            Z[: n_curves + 1, i] = 0.0
+            Z[n_curves, i] = 1.0
+        elif value == 0.0 and at_zero.size:
+            for j in range(n_curves):
+                Z[j, i] = at_zero[j]
+        else:
+            if abs(value) == np.inf:
+                infinite = np.int64(i)
+            within = min(max(value, knots[0]), knots[last])
+            low = 0
+            high = last
+            while high - low > 1:
+                middle = (low + high) // 2
+                if knots[middle] <= within:
+                    low = middle
+                else:
+                    high = middle
+            share = (within - knots[low]) / (knots[low + 1] - knots[low])
+            for j in range(n_curves):
+                Z[j, i] = curves[j, low] + share * (curves[j, low + 1] - curves[j, low])
+    return infinite
+
+
+@kernel()
 def walk(
     cells: Array,
     strides: Array,
@@ -76,6 +112,11 @@ def walk(
     inverse_scales: Array,
     places: Array,
     flags: Array,
+    curve_starts: Array,
+    knots: Array,
+    curve_values: Array,
+    at_zero: Array,
+    has_zero: Array,
     seen: Array,
     seen_starts: Array,
     theta: Array,
@@ -89,8 +130,9 @@ def walk(
 
     Cell (r, p) of the table is ``cells[r * strides[0] + p * strides[1]]``: one type, and so one compilation, for every
     layout. Column c of the training table is at p = ``positions[c]``; it is encoded into row ``places[c]`` and, where
-    ``flags[c]``, the next one says missing. Stage s buys the columns ``new_columns[new_starts[s]:new_starts[s + 1]]``;
-    its model sees the encoded columns
+    ``flags[c]``, the next one says missing. Columns with curves have the rows ``curve_starts[c]:curve_starts[c + 1]``
+    of ``curve_values``, values at as many of ``knots[c]`` as are not NaN. Stage s buys the columns
+    ``new_columns[new_starts[s]:new_starts[s + 1]]``; its model sees the encoded columns
     ``seen[seen_starts[s]:seen_starts[s + 1]]`` with the weights ``theta[s]`` and ``intercepts[s]``.
 
     Returns the row and column of a cell that holds inf, or -1 and -1.
@@ -100,6 +142,7 @@ def walk(
     margin_buffer = np.empty(n_logits * _BLOCK)
     answer_buffer = np.empty(n_logits * _BLOCK)
     top = np.empty(_BLOCK)
+    scratch = np.empty((np.max(np.diff(curve_starts)) + 1, _BLOCK))
     best = np.empty(_BLOCK, np.uint8)
     keep = np.empty(_BLOCK, np.uint64)
     leaving = np.empty(_BLOCK, np.uint64)
@@ -113,10 +156,25 @@ def walk(
         for s in range(n_stages):
             waiting = base[:n]
             new = new_columns[new_starts[s] : new_starts[s + 1]]
-            n_odd = _encode(cells, strides, positions, new, waiting, means, inverse_scales, places, Z)
+            n_odd = _encode(cells, strides, positions, new, waiting, means, inverse_scales, places, curve_starts, Z)
             for k in range(new.size):
                 c = new[k]
-                if n_odd:
+                if curve_starts[c] < curve_starts[c + 1]:
+                    n_curves = curve_starts[c + 1] - curve_starts[c]
+                    n_knots = knots.shape[1]
+                    while knots[c, n_knots - 1] != knots[c, n_knots - 1]:
+                        n_knots -= 1
+                    zeros = at_zero[curve_starts[c] : curve_starts[c + 1]] if has_zero[c] else at_zero[:0]
+                    bent = Z[places[c] : places[c] + n_curves + 1] if flags[c] else scratch[: n_curves + 1]
+                    infinite = _bend(
+                        cells, positions[c] * strides[1], waiting, knots[c, :n_knots],
+                        curve_values[curve_starts[c] : curve_starts[c + 1]], zeros, bent,
+                    )  # fmt: skip
+                    if infinite >= 0:
+                        return int(block[infinite]), c
+                    if not flags[c]:
+                        Z[places[c] : places[c] + n_curves, :n] = scratch[:n_curves, :n]
+                elif n_odd:
                     missing = Z[places[c] + 1] if flags[c] else top
                     infinite = _settle(
                         cells, positions[c] * strides[1], waiting, means[c], inverse_scales[c], Z[places[c]], missing

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from emsco.exceptions import EmscoError, FileError, InvalidParameterError
-from emsco.experiments import comparison, global_optima, stages, thresholds
+from emsco.experiments import comparison, global_optima, splits, stages, thresholds
 from emsco.experiments.published import paper_comparison
 from emsco.experiments.setting import PAPER, PROVEN
 from emsco.progress import PhaseLine, ProgressLine
@@ -42,6 +42,10 @@ def _parser() -> argparse.ArgumentParser:
          "From the trials of a comparison in the same folder: the mean stage in which the designs of EMSCO buy each "
          "feature, as in the paper's figure 13: stages.csv and stages.png. Run the comparison first.",
          out="comparison")  # fmt: skip
+    _add(commands, "splits", _splits, "how much of a result is its split",
+         "From the trials of a comparison in the same folder, EMSCO and CO-T on the same splits: how the score varies, "
+         "how easy the paper's one split was, and what to expect on such a split: splits.png. Run the comparison "
+         "first, with many splits.", out="comparison")  # fmt: skip
     return parser
 
 
@@ -80,7 +84,12 @@ def _add_comparison(commands: Any) -> None:
     command.add_argument("--setting", choices=["paper", "best"], default="paper",
                          help="EMSCO as in the paper, or with our defaults")  # fmt: skip
     command.add_argument("--data", nargs="+", choices=list(PAPER), default=list(PAPER), help="data sets")
-    command.add_argument("--method", nargs="+", metavar="NAME", help="only these methods; default: all")
+    command.add_argument(
+        "--method",
+        nargs="+",
+        metavar="NAME",
+        help=f"only these methods; on request also: {', '.join(comparison.ON_REQUEST)}",
+    )
     command.add_argument("--splits", type=_positive, default=20)
     command.add_argument("--seeds", type=_positive, default=1, help="runs per split, of different seeds")
     command.add_argument("--jobs", type=_positive, default=1, help="processes")
@@ -135,7 +144,7 @@ def _comparison(options: argparse.Namespace) -> int:
         comparison.Trial(options.setting, dataset, method, split, seed)
         for split in range(n_splits)
         for dataset in options.data
-        for method in options.method or known
+        for method in options.method or [name for name in known if name not in comparison.ON_REQUEST]
         for seed in range(options.seeds)
     ]
     path = options.out / "trials.csv"
@@ -182,6 +191,19 @@ def _stages(options: argparse.Namespace) -> int:
     stages.write(found, options.out / "stages.csv")
     stages.plot(found, options.out / "stages.png")
     print(f"stages.csv and stages.png are in {options.out}/.")
+    return 0
+
+
+def _splits(options: argparse.Namespace) -> int:
+    found = splits.spreads(comparison.read_outcomes(options.out / "trials.csv"))
+    if not found:
+        raise FileError(
+            f"there are no trials of EMSCO and CO-T on three splits or more in {options.out}; run the comparison with "
+            "this --out first."
+        )
+    print(splits.text_table(found))
+    splits.plot(found, options.out / "splits.png")
+    print(f"splits.png is in {options.out}/.")
     return 0
 
 

@@ -6,6 +6,7 @@ the other numbers.
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import pairwise
 import re
 from typing import Any
 
@@ -15,8 +16,9 @@ import sklearn
 from sklearn.utils.validation import check_is_fitted
 
 import emsco
+from emsco._kernels.rows import FARTHEST
 from emsco.classifier import EMSCOClassifier, MultiStageClassifier
-from emsco.encoding import CategoryCode, ColumnCode, Encoder, NumberCode
+from emsco.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.evaluation import Evaluation
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError
 from emsco.front import Front
@@ -25,6 +27,8 @@ from emsco.persistence import container, estimators
 from emsco.persistence.container import damaged, shown
 from emsco.persistence.fields import Fields
 from emsco.persistence.parameters import (
+    ESTIMATORS,
+    is_estimator,
     parameters_from_json,
     parameters_to_json,
     price_list_to_json,
@@ -59,12 +63,13 @@ def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
     members: Members = {}
     arrays: dict[str, NDArray[Any]] = {}
     parameters = clf.get_params(deep=False)
+    given = {name: f"{name}.skops" if is_estimator(parameters[name]) else None for name in ESTIMATORS & set(parameters)}
     designs = clf._designs()
     record: dict[str, Any] = {
         "written_by": {"emsco": emsco.__version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
         "classifier": type(clf).__name__,
         "parameters": parameters_to_json(parameters),
-        "estimator": None if parameters["estimator"] is None else "estimator.skops",
+        **{name: member for name, member in given.items() if name == "estimator" or member is not None},
         "classes": _classes_to_json(clf.classes_),
         "columns": [_column_to_json(code) for code in clf._encoder.codes],
         "named": clf._named,
@@ -81,6 +86,7 @@ def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
             "n_samples": front.n_samples,
             "certificate": None if front.certificate is None else asdict(front.certificate),
             "search": search_to_json(clf.search_),
+            "learning": {"encoding": clf.encoding_, "C": clf.C_},
             "search_seconds": clf.search_seconds_,
             "n_generations": clf.n_generations_,
             "n_feature_sets": clf.n_feature_sets_,
@@ -95,8 +101,9 @@ def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
     else:
         record["models"] = "skops"
         members = {f"models/{i}.skops": estimators.to_bytes(model) for i, model in enumerate(models)}
-    if parameters["estimator"] is not None:
-        members["estimator.skops"] = estimators.to_bytes(parameters["estimator"])
+    for name, member in given.items():
+        if member is not None:
+            members[member] = estimators.to_bytes(parameters[name])
     members |= {f"arrays/{name}.npy": container.array_to_bytes(array) for name, array in arrays.items()}
     return {"model.json": container.to_json(record), **members}
 
@@ -131,8 +138,9 @@ class _Reading:
             check_threshold(clf.threshold)
         except EmscoError as error:
             raise damaged(str(error).rstrip(".")) from error
-        if record.raw("estimator") is not None:
-            clf.estimator = estimators.from_bytes(self.member("estimator.skops"), "estimator.skops")
+        for name in sorted(ESTIMATORS & set(kind._get_param_names())):
+            if record.raw(name) if name == "estimator" or name in record else None:
+                setattr(clf, name, estimators.from_bytes(self.member(f"{name}.skops"), f"{name}.skops"))
         clf.classes_ = _classes_from_json(record.part("classes"))
         clf._encoder = encoder = _encoder(record)
         clf._named = record.flag("named")
@@ -149,6 +157,10 @@ class _Reading:
         if isinstance(clf, EMSCOClassifier):
             clf.front_ = self.front(designs, clf._prices)
             clf.search_ = search_from_json(record.part("search"))
+            clf.encoding_, clf.C_ = "linear", 1.0  # of files that do not say
+            if "learning" in record:
+                learning = record.part("learning")
+                clf.encoding_, clf.C_ = learning.text("encoding"), learning.number("C", 0)
             clf.search_seconds_ = record.number("search_seconds", 0)
             clf.n_generations_ = record.whole("n_generations")
             clf.n_feature_sets_ = record.whole("n_feature_sets")
@@ -252,7 +264,7 @@ def _classes_from_json(record: Fields) -> NDArray[Any]:
 
 def _column_to_json(code: ColumnCode) -> dict[str, Any]:
     if isinstance(code, NumberCode):
-        return {"kind": "number", **asdict(code)}
+        return {"kind": "curves" if isinstance(code, CurveCode) else "number", **asdict(code)}
     rare = sorted(code.rare, key=lambda c: (c is None, c or ""))
     return {"kind": "category", "name": code.name, "categories": list(code.categories), "rare": rare}
 
@@ -266,16 +278,30 @@ def _encoder(record: Fields) -> Encoder:
 
 def _column_from_json(record: Fields) -> ColumnCode:
     name = record.text("name")
-    if record.text("kind") == "number":
+    if record.text("kind") in ("number", "curves"):
         scale = record.number("inverse_scale", np.nextafter(0, 1))
-        return NumberCode(name, record.number("mean"), scale, record.flag("flags_missing"))
+        line = NumberCode(name, record.number("mean"), scale, record.flag("flags_missing"))
+        return _curves(record, line) if record.text("kind") == "curves" else line
     if record.text("kind") != "category":
-        record.refuse("kind", "number or category")
+        record.refuse("kind", "number, curves or category")
     categories, rare = record.items("categories"), record.items("rare")
     known = [*categories, *rare]
     if not categories or not all(c is None or isinstance(c, str) for c in known) or len(set(known)) < len(known):
         raise damaged(f"the categories of {shown(name)} are not distinct texts")
     return CategoryCode(name, tuple(categories), bool(rare), frozenset(rare))
+
+
+def _curves(record: Fields, line: NumberCode) -> CurveCode:
+    knots = record.numbers("knots")
+    curves = [Fields({"curve": curve}, "curves").numbers("curve", FARTHEST) for curve in record.items("curves")]
+    at_zero = None if record.raw("at_zero") is None else record.numbers("at_zero", FARTHEST)
+    sound = len(knots) > 1 and all(a < b for a, b in pairwise(knots)) and np.isfinite(knots[-1] - knots[0])
+    if not sound or not curves or any(len(curve) != len(knots) for curve in curves):
+        raise damaged(f"the curves of {shown(line.name)} are not values at increasing knots")
+    if at_zero is not None and len(at_zero) != len(curves):
+        raise damaged(f"the curves of {shown(line.name)} have {len(at_zero)} values at zero")
+    shared = (line.name, line.mean, line.inverse_scale, line.flags_missing)
+    return CurveCode(*shared, knots, tuple(curves), at_zero)
 
 
 def _price_list(record: Fields, n_columns: int) -> PriceList:

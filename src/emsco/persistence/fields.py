@@ -62,6 +62,11 @@ class Fields:
             self.refuse(key, "counts")
         return tuple(values)
 
+    def numbers(self, key: str, most: float = inf) -> tuple[float, ...]:
+        """Return a list of finite numbers."""
+        values = Fields({str(i): value for i, value in enumerate(self.items(key))}, f"{self._name}.{key}")
+        return tuple(values.number(i, -most, most) for i in values)
+
     def flag(self, key: str) -> bool:
         """Return true or false."""
         value = self.raw(key)

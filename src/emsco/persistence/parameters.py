@@ -15,11 +15,17 @@ from emsco.search.evolution import Evolution
 from emsco.search.exact import Exact
 
 Search = Evolution | BestFirst | Exact
+ESTIMATORS = {"estimator", "final_estimator"}  # parameters that may be classifiers, kept apart
 _SEARCHES: dict[str, type[Search]] = {"Evolution": Evolution, "BestFirst": BestFirst, "Exact": Exact}
 
 
+def is_estimator(value: Any) -> bool:
+    """Return whether a parameter is a classifier, neither the name of one nor nothing."""
+    return value is not None and not isinstance(value, str)
+
+
 def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a classifier, its estimator apart; functions and generators are not kept."""
+    """Return the parameters of a classifier, estimators apart; functions, splitters and generators are not kept."""
     record: dict[str, Any] = {}
     for name, value in parameters.items():
         if name == "costs":
@@ -32,7 +38,9 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
             record[name] = "fitness"
         elif name == "random_state" and not isinstance(value, int | np.integer):
             record[name] = None
-        elif name != "estimator":
+        elif not (name in ESTIMATORS and is_estimator(value)) and not (
+            name == "validation" and hasattr(value, "split")
+        ):
             record[name] = _scalar(name, value)
     return record
 
@@ -41,7 +49,7 @@ def parameters_from_json(record: Fields, known: Sequence[str]) -> dict[str, Any]
     """Return the parameters that a file has; those it lacks keep their defaults."""
     parameters: dict[str, Any] = {}
     for name in record:
-        if name not in known or name == "estimator":
+        if name not in known:
             raise damaged(f"there is no parameter {shown(name)}")
         value = record.raw(name)
         if name == "costs":

@@ -1,0 +1,47 @@
+"""Cross-fitting: every sample is judged by classifiers that were trained without it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, StageTrainer
+
+
+class CrossFitTrainer:
+    """Trains a feature set once per fold; what it says of a sample is what the fold says that left it out.
+
+    The validation samples are those of the first fold, then those of the second, and so on.
+
+    Parameters
+    ----------
+    folds : sequence of StageTrainer
+        Each on the problem of one fold.
+    whole : StageTrainer
+        On all samples: the models to be deployed.
+    """
+
+    def __init__(self, folds: Sequence[StageTrainer], whole: StageTrainer) -> None:
+        self._folds = folds
+        self._whole = whole
+        self.memory_dtype = np.dtype([(f"fold{i}", fold.memory_dtype) for i, fold in enumerate(folds)])
+
+    def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
+        """Return what each fold remembers of each set."""
+        memory = np.empty(len(feature_sets), dtype=self.memory_dtype)
+        for i, fold in enumerate(self._folds):
+            memory[f"fold{i}"] = fold.train(feature_sets)
+        return memory
+
+    def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:
+        """Return the outcomes of all folds side by side."""
+        parts = [fold.outcomes(feature_sets, memory[f"fold{i}"]) for i, fold in enumerate(self._folds)]
+        return StageOutcomes(
+            np.concatenate([part.confidence for part in parts], axis=1),
+            np.concatenate([part.label for part in parts], axis=1),
+        )
+
+    def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
+        """Train the sets on all samples."""
+        return self._whole.models(feature_sets, self._whole.train(feature_sets))

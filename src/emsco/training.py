@@ -1,0 +1,294 @@
+"""Which rows train and which judge, how columns are encoded, and what learns from them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.encoding import ENCODINGS, Encoder
+from emsco.exceptions import InvalidParameterError, InvalidTargetError, RareClassWarning, SuspiciousColumnWarning
+from emsco.partition import BoolArray, IntArray
+from emsco.prices import PriceList
+from emsco.problem import Problem, unit_membership
+from emsco.stages.base import StageTrainer
+from emsco.stages.crossfit import CrossFitTrainer
+from emsco.stages.estimator import EstimatorTrainer
+from emsco.stages.logistic import LogisticTrainer
+from emsco.table import Rows, StackedTable, Table
+
+_LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
+_STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)  # values of C that "auto" tries
+_N_PROBES = 8  # feature sets on which they are tried, besides all features
+_LEAST_PROBABILITY = 1e-6
+
+Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How stages learn.
+
+    Attributes
+    ----------
+    estimator : classifier or None
+        None: l2 logistic regression.
+    encoding : str
+        Of the columns of numbers.
+    C : float
+        Inverse strength of the regularisation of the logistic regression.
+    """
+
+    estimator: Any = None
+    encoding: str = "linear"
+    C: float = 1.0
+
+    def trainer(self, problem: Problem, *, seed: int, n_jobs: int) -> StageTrainer:
+        """Return what trains feature sets of a problem."""
+        estimator = self.estimator
+        if estimator is None:
+            n_logits = 1 if problem.n_classes == 2 else problem.n_classes
+            if n_logits * problem.train.shape[0] <= _LARGEST_NEWTON:
+                return LogisticTrainer(problem, C=self.C, n_jobs=n_jobs)
+            # Newton's method solves for all weights of a set at once; with many classes and columns that does not pay.
+            estimator = scikit_logistic(self.C)
+        return EstimatorTrainer(problem, estimator, seed=seed, n_jobs=n_jobs)
+
+
+def scikit_logistic(C: float) -> Any:
+    """Return scikit-learn's twin of our logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=C, tol=1e-8, max_iter=10_000)
+
+
+def boosting() -> Any:
+    """Return what the name "boosting" stands for: histogram gradient boosting, with trees small enough for few rows."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(
+        max_iter=120, learning_rate=0.08, max_leaf_nodes=12, min_samples_leaf=10, l2_regularization=2.0,
+        max_features=0.6, early_stopping=False,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rehearsal:
+    """The rows that train and judge feature sets: one split into two parts, or folds that take turns.
+
+    Parameters
+    ----------
+    table : Table
+    codes : ndarray of shape (n_rows,)
+        Class indices.
+    n_classes : int
+    prices : PriceList
+    folds : list of pairs of arrays, or None
+        Rows of ``table`` that train, and that judge. None: all rows train, and ``judges`` are another table.
+    judges : tuple of Table and ndarray, or None
+        Rows that judge, and their class indices.
+    """
+
+    table: Table
+    codes: IntArray
+    n_classes: int
+    prices: PriceList
+    folds: Folds | None
+    judges: tuple[Table, IntArray] | None = None
+
+    @property
+    def y(self) -> IntArray:
+        """Class indices of the samples that judge, fold after fold."""
+        if self.folds is None:
+            return self.judges[1] if self.judges else self.codes[:0].copy()
+        return np.concatenate([self.codes[judges] for _, judges in self.folds])
+
+    @property
+    def crosses(self) -> bool:
+        """Whether folds take turns."""
+        return self.folds is not None and len(self.folds) > 1
+
+    def problems(self, encoding: str) -> list[tuple[Problem, Encoder]]:
+        """Return the problem of each fold, with columns encoded as its training rows suggest."""
+        if self.folds is None:
+            judges, codes = self.judges or (self.table, self.codes[:0])
+            return [self._problem(slice(None), judges, slice(None) if self.judges else slice(0), codes, encoding)]
+        found = []
+        for train, rows in self.folds:
+            with warnings.catch_warnings():
+                if self.crosses:
+                    warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once, of all rows
+                found.append(self._problem(train, self.table, rows, self.codes[rows], encoding))
+        return found
+
+    def everything(self) -> "Rehearsal":
+        """Return a rehearsal in which all rows train and none judges."""
+        table, codes = self.table, self.codes
+        if self.judges is not None:
+            table, codes = StackedTable(table, self.judges[0]), np.concatenate([codes, self.judges[1]])
+        return Rehearsal(table, codes, self.n_classes, self.prices, None)
+
+    def _problem(
+        self, train: Rows, judges: Table, rows: Rows, judged: IntArray, encoding: str
+    ) -> tuple[Problem, Encoder]:
+        others = () if judges is self.table else (judges,)
+        encoder = Encoder(self.table, train, *others, encoding=encoding)
+        problem = Problem(
+            train=encoder.encode(self.table, train),
+            y_train=self.codes[train].copy(),
+            validation=encoder.encode(judges, rows),
+            y_validation=judged.copy(),
+            n_classes=self.n_classes,
+            unit_columns=unit_membership(encoder, self.prices),
+            prices=self.prices,
+        )
+        return problem, encoder
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Everything that a search needs to train and judge feature sets.
+
+    Attributes
+    ----------
+    recipe : Recipe
+    trainer : StageTrainer
+    encoder : Encoder
+        Of the models to be deployed.
+    problems : list of Problem
+        One per fold.
+    """
+
+    recipe: Recipe
+    trainer: StageTrainer
+    encoder: Encoder
+    problems: list[Problem]
+
+
+def prepare(rehearsal: Rehearsal, recipe: Recipe, *, seed: int, n_jobs: int) -> Setup:
+    """Return the trainer of a rehearsal."""
+    parts = rehearsal.problems(recipe.encoding)
+    problems = [problem for problem, _ in parts]
+    trainers = [recipe.trainer(problem, seed=seed, n_jobs=n_jobs) for problem in problems]
+    if not rehearsal.crosses:
+        return Setup(recipe, trainers[0], parts[0][1], problems)
+    ((whole, encoder),) = rehearsal.everything().problems(recipe.encoding)
+    crossed = CrossFitTrainer(trainers, recipe.trainer(whole, seed=seed, n_jobs=n_jobs))
+    return Setup(recipe, crossed, encoder, problems)
+
+
+def settle(
+    rehearsal: Rehearsal, recipe: Recipe, *, encoding: str, C: float | str, rng: np.random.Generator, n_jobs: int
+) -> Recipe:
+    """Return the recipe with "auto" replaced by what loses least on the rows that judge.
+
+    Tried on the set of all features and on random ones of a quarter to a half of them, because a cascade begins small.
+    The loss is that of the label given: -log of its confidence if right, of what is left to the other classes if wrong.
+    """
+    encodings = ENCODINGS if encoding == "auto" else (encoding,)
+    strengths: Sequence[float] = _STRENGTHS if C == "auto" else (float(C),)
+    candidates = [(e, c) for e in encodings for c in strengths]
+    if len(candidates) == 1 or recipe.estimator is not None:
+        return replace(recipe, encoding=candidates[0][0] if encoding != "auto" else "linear", C=candidates[0][1])
+    n_units = rehearsal.prices.n_units
+    probes = np.ones((1 + _N_PROBES, n_units), dtype=np.bool_)
+    for probe in probes[1:]:
+        size = max(1, round(n_units * rng.uniform(0.25, 0.5)))
+        probe[:] = False
+        probe[rng.permutation(n_units)[:size]] = True
+    y = rehearsal.y
+    losses = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for e in encodings:
+            problems = [problem for problem, _ in rehearsal.problems(e)]
+            for c in strengths:
+                tried = replace(recipe, encoding=e, C=c)
+                folds = [tried.trainer(problem, seed=0, n_jobs=n_jobs) for problem in problems]
+                losses.append(_loss(CrossFitTrainer(folds, folds[0]), probes, y, rehearsal.n_classes))
+    best = candidates[int(np.argmin(losses))]
+    return replace(recipe, encoding=best[0], C=best[1])
+
+
+def _loss(trainer: StageTrainer, sets: BoolArray, y: IntArray, n_classes: int) -> float:
+    outcomes = trainer.outcomes(sets, trainer.train(sets))
+    right = outcomes.label == y
+    chance = np.where(right, outcomes.confidence, (1 - outcomes.confidence) / (n_classes - 1))
+    return float(-np.log(np.maximum(chance, _LEAST_PROBABILITY)).mean())
+
+
+def make_folds(validation: Any, codes: IntArray, classes: NDArray[Any], rng: np.random.Generator) -> Folds:
+    """Return the folds of a cross-validation: by number, each class in proportion, or those of a splitter.
+
+    A class of a single row is always trained and never judged; that is warned of.
+    """
+    n_rows = codes.size
+    if not hasattr(validation, "split"):
+        return _stratified(int(validation), codes, classes, rng)
+    try:
+        pairs: Iterable[Any] = list(validation.split(np.zeros((n_rows, 1)), codes))
+        folds = [(np.asarray(train, dtype=np.intp), np.asarray(judges, dtype=np.intp)) for train, judges in pairs]
+    except Exception as error:  # of somebody else's splitter
+        raise InvalidParameterError(f"{validation!r} cannot split {n_rows} rows: {error}") from error
+    for train, judges in folds:
+        absent = np.setdiff1d(np.arange(classes.size), codes[train])
+        if absent.size or not judges.size or np.intersect1d(train, judges).size:
+            raise InvalidParameterError(
+                f"a fold of {validation!r} has {judges.size} rows that judge, {np.intersect1d(train, judges).size} of "
+                f"which train too, and none of the classes {classes[absent].tolist()} to train on; use a stratified "
+                "splitter, or fewer folds."
+            )
+    if not folds:
+        raise InvalidParameterError(f"{validation!r} gives no folds.")
+    return folds
+
+
+def _stratified(n_folds: int, codes: IntArray, classes: NDArray[Any], rng: np.random.Generator) -> Folds:
+    counts = np.bincount(codes, minlength=classes.size)
+    if counts.max() < 2:
+        raise InvalidTargetError(
+            f"each of the {classes.size} classes has a single row, so none is left to validate; add rows."
+        )
+    if counts.min() < 2:
+        warnings.warn(
+            f"the classes {classes[counts < 2].tolist()} have a single row: it trains, so the designs are not judged "
+            "on these classes. Add rows of them, or drop them.",
+            RareClassWarning,
+            stacklevel=4,
+        )
+    number = np.full(codes.size, -1)
+    dealt = 0
+    for code, count in enumerate(counts):
+        if count > 1:
+            number[rng.permutation(np.flatnonzero(codes == code))] = (dealt + np.arange(count)) % n_folds
+            dealt += count
+    return [(np.flatnonzero(number != i), np.flatnonzero(number == i)) for i in range(n_folds) if (number == i).any()]
+
+
+def is_folds(validation: Any) -> bool:
+    """Return whether rows are to take turns: a whole number of at least 2, or a splitter."""
+    if hasattr(validation, "split") and not isinstance(validation, str):
+        return True
+    whole = isinstance(validation, int | np.integer) and not isinstance(validation, bool)
+    return bool(whole and validation >= 2)
+
+
+def check_learning(encoding: Any, C: Any, *, automatic: bool = True) -> None:
+    """Raise unless encoding and C are among what is known."""
+    known = (*ENCODINGS, "auto") if automatic else ENCODINGS
+    if not isinstance(encoding, str) or encoding not in known:
+        raise InvalidParameterError(f"encoding must be one of {', '.join(known)}; got {encoding!r}.")
+    number = isinstance(C, int | float | np.integer | np.floating) and not isinstance(C, bool)
+    if not (automatic and isinstance(C, str) and C == "auto") and not (number and 0 < C < np.inf):
+        raise InvalidParameterError(f"C must be a positive number{' or auto' if automatic else ''}; got {C!r}.")
+
+
+def check_estimator(estimator: Any, name: str) -> Any:
+    """Return the classifier that a parameter stands for."""
+    if isinstance(estimator, str):
+        if estimator != "boosting":
+            raise InvalidParameterError(f"{name} must be a classifier, 'boosting' or None; got {estimator!r}.")
+        return boosting()
+    return estimator
