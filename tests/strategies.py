@@ -14,10 +14,13 @@ def seeds():
 
 
 @st.composite
-def populations(draw, max_stages=5, min_features=1, max_features=9, max_rows=12):
-    """Valid populations: integer rows without gaps."""
+def populations(draw, max_stages=5, min_features=1, max_features=9, max_rows=12, removal=False):
+    """Valid populations: integer rows without gaps; with removal, -1 in all but one place at most."""
     shape = (draw(st.integers(1, max_rows)), draw(st.integers(min_features, max_features)))
-    rows = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, max_stages - 1)))
+    rows = draw(hnp.arrays(np.int64, shape, elements=st.integers(-1 if removal else 0, max_stages - 1)))
+    if removal:
+        bought = draw(hnp.arrays(np.int64, shape[:1], elements=st.integers(0, shape[1] - 1)))
+        rows[np.arange(shape[0]), bought] = np.maximum(rows[np.arange(shape[0]), bought], 0)
     return compress(rows)
 
 

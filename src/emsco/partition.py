@@ -1,7 +1,8 @@
-"""A design as a row of integers: ``row[i]`` is the stage, from 0, in which feature i is bought (§3.1).
+"""A design as a row of integers: ``row[i]`` is the stage, from 0, in which feature i is bought (§3.1), -1 if never.
 
 A *population* is an integer array of shape (n_designs, n_features). Valid rows have no gaps: every stage below the
-highest one in use holds at least one feature.
+highest one in use holds at least one feature. They buy at least one. The paper's designs buy all; those that may leave
+some out are meant by ``removal``.
 """
 
 from collections.abc import Sequence
@@ -27,13 +28,15 @@ def compress(population: IntArray) -> IntArray:
 
     Examples
     --------
-    >>> compress(np.array([[0, 0, 0, 2]]))
-    array([[0, 0, 0, 1]])
+    >>> compress(np.array([[0, 0, 0, 2], [3, -1, 1, 1]]))
+    array([[ 0,  0,  0,  1],
+           [ 1, -1,  0,  0]])
     """
     n_stages = int(population.max(initial=0)) + 1
-    in_use = np.zeros((len(population), n_stages), dtype=np.int64)
-    np.put_along_axis(in_use, population, 1, axis=1)
+    in_use = np.zeros((len(population), n_stages + 1), dtype=np.int64)
+    np.put_along_axis(in_use, population, 1, axis=1)  # -1 is the last column
     new_number = in_use.cumsum(axis=1) - 1
+    new_number[:, -1] = -1
     return np.take_along_axis(new_number, population, axis=1)
 
 
@@ -45,60 +48,80 @@ def acquired_sets(population: IntArray) -> tuple[BoolArray, BoolArray]:
     acquired : ndarray of shape (n_designs, n_stages, n_features)
         Features bought by the end of the stage.
     exists : ndarray of shape (n_designs, n_stages)
-        Whether the row has that stage; beyond its last one, ``acquired`` holds every feature.
+        Whether the row has that stage; beyond its last one, ``acquired`` holds all that the row buys.
     """
     stages = np.arange(int(population.max()) + 1)
-    acquired = population[:, None, :] <= stages[None, :, None]
+    # As unsigned numbers, -1 is beyond every stage.
+    acquired = population.view(np.uint64)[:, None, :] <= stages.view(np.uint64)[None, :, None]
     exists = stages < stage_counts(population)[:, None]
     return acquired, exists
 
 
-def count_partitions(n_features: int, n_stages: int) -> int:
-    """Return the number of ordered partitions of n features into exactly j non-empty stages (Theorem 1)."""
-    return sum((-1) ** (n_stages - i) * comb(n_stages, i) * i**n_features for i in range(n_stages + 1))
+def count_partitions(n_features: int, n_stages: int, *, removal: bool = False) -> int:
+    """Return the number of ordered partitions of n features into exactly j non-empty stages (Theorem 1).
+
+    With ``removal`` features may be left out: those left out are one more part, which may be empty.
+    """
+    return sum((-1) ** (n_stages - i) * comb(n_stages, i) * (i + removal) ** n_features for i in range(n_stages + 1))
 
 
-def count_solutions(n_features: int, max_stages: int) -> int:
+def count_solutions(n_features: int, max_stages: int, *, removal: bool = False) -> int:
     """Return |S(n, k)|, the number of designs of n features in at most k stages.
 
     Examples
     --------
     >>> count_solutions(12, 4), count_solutions(14, 4)
     (15199275, 254152083)
+    >>> count_solutions(12, 4, removal=True)
+    195926549
     """
-    return sum(count_partitions(n_features, j) for j in range(1, min(max_stages, n_features) + 1))
+    most = min(max_stages, n_features)
+    return sum(count_partitions(n_features, j, removal=removal) for j in range(1, most + 1))
 
 
 def places(n_stages: IntArray, max_stages: int) -> BoolArray:
-    """Return where a feature may go, (n_designs, n_places): place 2 j + 1 is stage j, 2 j a new stage before it."""
+    """Return where a feature may go, (n_designs, n_places): place 2 j + 1 is stage j, 2 j a new stage before it.
+
+    Of a design that buys nothing yet, place 0 is its first stage.
+    """
     numbers = np.arange(2 * int(n_stages.max()) + 1)
     return np.asarray((numbers <= 2 * n_stages[:, None]) & ((numbers % 2 == 1) | (n_stages < max_stages)[:, None]))
 
 
-def all_designs(n_features: int, max_stages: int) -> IntArray:
+def all_designs(n_features: int, max_stages: int, *, removal: bool = False) -> IntArray:
     """Return each design of n features in at most k stages once.
 
-    A design is one of the first n - 1 features, and a place for the last: one of its stages, or a new one in a gap.
+    A design is one of the first n - 1 features, and a place for the last: one of its stages, a new one in a gap, or
+    with ``removal`` none.
 
     Examples
     --------
     >>> all_designs(2, 2).tolist()
     [[1, 0], [0, 0], [0, 1]]
+    >>> all_designs(2, 1, removal=True).tolist()
+    [[0, 0], [-1, 0], [0, -1]]
     """
-    designs = np.zeros((1, 1), dtype=np.int64)
+    designs = np.array([[0], [-1]] if removal else [[0]], dtype=np.int64)
     for _ in range(1, n_features):
         row, place = np.nonzero(places(stage_counts(designs), max_stages))
+        if removal:
+            row = np.append(row, np.arange(len(designs)))
+            place = np.append(place, np.full(len(designs), -1))
         designs = compress(np.column_stack([2 * designs[row] + 1, place]))
-    return designs
+    return designs[stage_counts(designs) > 0]
 
 
 def check_design(design: ArrayLike | Sequence[Sequence[str]], unit_names: Sequence[str]) -> IntArray:
     """Return a design given as a row of stage numbers, or as lists of names per stage, as a checked row.
 
+    What has the number -1, or is not named, is never bought.
+
     Examples
     --------
     >>> check_design([["sex", "age"], ["blood"]], ["age", "blood", "sex"])
     array([0, 1, 0])
+    >>> check_design([["sex"], ["blood"]], ["age", "blood", "sex"])
+    array([-1,  1,  0])
     """
     design = getattr(design, "design", design)  # a point of a front
     try:
@@ -117,14 +140,17 @@ def check_design(design: ArrayLike | Sequence[Sequence[str]], unit_names: Sequen
     if row.ndim != 1 or row.size != n_features:
         raise InvalidDesignError(
             f"design has shape {row.shape}, but there are {n_features} features to buy; "
-            "give one stage number (from 0) per feature, or a list of feature names per stage."
+            "give one stage number (from 0; -1: never) per feature, or a list of feature names per stage."
         )
     if row.dtype.kind not in "iu" and not (row.dtype.kind == "f" and np.equal(np.mod(row, 1), 0).all()):
         raise InvalidDesignError(f"design must hold whole stage numbers from 0; got {entries!r}.")
     row = row.astype(np.int64)
-    if row.min() < 0 or not np.array_equal(np.unique(row), np.arange(row.max() + 1)):
+    used = np.unique(row[row != -1])
+    if not used.size:
+        raise InvalidDesignError("design buys nothing; give at least one feature a stage, from 0.")
+    if not np.array_equal(used, np.arange(used.size)):
         raise InvalidDesignError(
-            f"design uses the stages {np.unique(row).tolist()}; number them 0, 1, 2, ... without gaps."
+            f"design uses the stages {used.tolist()}; number them 0, 1, 2, ... without gaps (-1: never bought)."
         )
     return row
 
@@ -142,7 +168,4 @@ def _row_from_names(stages: list[Any], unit_names: list[str]) -> IntArray:
             if row[unit_names.index(name)] >= 0:
                 raise InvalidDesignError(f"the design buys {name!r} twice; name every feature once.")
             row[unit_names.index(name)] = number
-    if (row < 0).any():
-        missing = [name for name, stage in zip(unit_names, row, strict=True) if stage < 0]
-        raise InvalidDesignError(f"the design never buys {missing}; put every feature in a stage.")
     return row

@@ -1,7 +1,8 @@
 """The paper in slow, plain Python, written to be read: the oracle of the tests.
 
 Nothing here is fast and nothing is shared with the fast path but the order in which random numbers are drawn, so that
-both can be compared generation by generation. A design is a list of stage numbers, from 0. Costs are whole numbers.
+both can be compared generation by generation. A design is a list of stage numbers, from 0; -1 stands for a feature that
+is never bought, which the paper does not have. Costs are whole numbers.
 """
 
 from collections.abc import Callable, Sequence
@@ -55,7 +56,17 @@ def compress(design: Design) -> Design:
 
 def known_features(design: Design, stage: int) -> tuple[int, ...]:
     """Return the features bought by the end of a stage."""
-    return tuple(f for f, s in enumerate(design) if s <= stage)
+    return tuple(f for f, s in enumerate(design) if 0 <= s <= stage)
+
+
+def n_bought(design: Design) -> int:
+    """Return how many features a design buys."""
+    return sum(s >= 0 for s in design)
+
+
+def complexity(design: Design) -> tuple[int, int, Design]:
+    """Return by what designs of the same figures are told apart: stages, then features, then the row."""
+    return stage_count(design), n_bought(design), design
 
 
 # ---------------------------------------------------------------- the cascade (section 2)
@@ -93,7 +104,8 @@ def walk(
         for stage in range(stage_count(design)):
             paid += sum(cost for cost, s in zip(costs, design, strict=True) if s == stage)
             for members, cost in shared:
-                if min(design[feature] for feature in members) == stage:
+                bought = [design[feature] for feature in members if design[feature] >= 0]
+                if bought and min(bought) == stage:
                     paid += cost
             confidences, labels = outcome(known_features(design, stage))
             if confidences[sample] >= threshold:
@@ -165,19 +177,41 @@ def beta_binomial(n: int, beta: float) -> list[float]:
 
 
 def mutate(
-    design: Design, chosen: Sequence[bool], draws: Sequence[float], stage_bias: float, max_stages: int
+    design: Design,
+    chosen: Sequence[bool],
+    draws: Sequence[float],
+    stage_bias: float,
+    max_stages: int,
+    fates: Sequence[float] | None = None,
 ) -> Design:
-    """Redraw the stages of the chosen features that are not alone in theirs (Algorithm 1)."""
+    """Redraw the stages of the chosen features that are not alone in theirs (Algorithm 1).
+
+    With ``fates``, features may be left out: half of those chosen are, unless nothing else is bought; and one that was
+    comes back with the probability that makes those who come about as many as those who go.
+    """
     design = list(design)
-    for feature in range(len(design)):
-        if chosen[feature] and design.count(design[feature]) > 1:
+    before, n = n_bought(design), len(design)
+    for feature in range(n):
+        if not chosen[feature]:
+            continue
+        if design[feature] == -1:
+            assert fates is not None
+            redraw = fates[feature] < min((before / 2 + 1) / (n - before), 1)
+        elif fates is not None and fates[feature] < 1 / 2 and n_bought(design) > 1:
+            design[feature] = -1
+            redraw = False
+        else:
+            redraw = design.count(design[feature]) > 1
+        if redraw:
             highest = min(stage_count(design), max_stages - 1)
             design[feature] = spin(beta_binomial(highest, stage_bias), draws[feature])
     return design
 
 
 def rescale(stage: int, n_from: int, n_to: int) -> int:
-    """Map a stage of a design of n_from stages to one of n_to, rounding half up."""
+    """Map a stage of a design of n_from stages to one of n_to, rounding half up; -1 is no stage."""
+    if stage == -1:
+        return -1
     return max(floor(Fraction(stage + 1, n_from) * n_to + Fraction(1, 2)) - 1, 0)
 
 
@@ -227,9 +261,7 @@ def score(
     points = [objectives(vector, n_samples) for vector in vectors]
     rank = ranks(points)
     norm = norms(points, least_price)
-    order = sorted(
-        range(len(population)), key=lambda i: (-rank[i], -norm[i], stage_count(population[i]), population[i])
-    )
+    order = sorted(range(len(population)), key=lambda i: (-rank[i], -norm[i], complexity(population[i])))
     unique: list[int] = []
     seen: set[Vector] = set()
     for i in order:
@@ -248,8 +280,12 @@ def evolve(
     n_samples: int,
     least_price: float,
     rng: np.random.Generator,
+    removal: bool = False,
 ) -> list[Generation]:
-    """Run the search and return every generation; the front is the last one's non-dominated unique designs."""
+    """Run the search and return every generation; the front is the last one's non-dominated unique designs.
+
+    With ``removal`` features may be left out.
+    """
     max_stages = min(max_stages, n_features)
     shape = (settings.population_size, n_features)
     chosen, draws = rng.random(shape) <= settings.init_rate, rng.random(shape)
@@ -257,18 +293,39 @@ def evolve(
         mutate([0] * n_features, list(c), list(d), settings.stage_bias, max_stages)
         for c, d in zip(chosen, draws, strict=True)
     ]
+    if removal:
+        population = _smaller(population, rng)
     history = [score(population, evaluate, n_samples, least_price, settings.epsilon)]
     unchanged = 0
     while len(history) <= settings.max_generations and (settings.patience is None or unchanged < settings.patience):
         last = history[-1]
-        children = _children(last, settings, max_stages, rng)
+        children = _children(last, settings, max_stages, rng, removal)
         history.append(score(children, evaluate, n_samples, least_price, settings.epsilon))
         same = history[-1].population[history[-1].unique[0]] == last.population[last.unique[0]]
         unchanged = unchanged + 1 if same else 0
     return history
 
 
-def _children(last: Generation, settings: Settings, max_stages: int, rng: np.random.Generator) -> list[Design]:
+def _smaller(population: list[Design], rng: np.random.Generator) -> list[Design]:
+    """Leave features out: single ones are left of up to half of the designs, of each other one a share of its own."""
+    n, n_features = len(population), len(population[0])
+    coins, shares = rng.random((n, n_features)), rng.random((n, 1))
+    n_single = min(n_features, n // 2)
+    always = rng.integers(n_features, size=n)
+    singles = rng.permutation(n_features)
+    smaller = []
+    for i, design in enumerate(population):
+        if i < n_single:
+            kept = [f == singles[i] for f in range(n_features)]
+        else:
+            kept = [f == always[i] or coins[i, f] >= shares[i, 0] for f in range(n_features)]
+        smaller.append(compress([s if keep else -1 for s, keep in zip(design, kept, strict=True)]))
+    return smaller
+
+
+def _children(
+    last: Generation, settings: Settings, max_stages: int, rng: np.random.Generator, removal: bool
+) -> list[Design]:
     by_fraction = min(ceil(settings.elite_fraction * len(last.unique)), 4 * settings.population_size // 5)
     n_elite = max(by_fraction, last.n_nondominated)
     elite = [last.population[i] for i in last.unique[:n_elite]]
@@ -282,12 +339,14 @@ def _children(last: Generation, settings: Settings, max_stages: int, rng: np.ran
     from_first = rng.random((m, n)) < 0.5
     copies_first = rng.random((m, 1)) < 0.5
     chosen, draws = rng.random((m, n)) <= settings.mutation_rate, rng.random((m, n))
+    fates = rng.random((m, n)) if removal else [None] * m
     children = []
     for i in range(m):
         a, b = (last.population[spin(shares, draw)] for draw in spins[i])
         child = a if copies_first[i, 0] else b
         if recombined[i, 0]:
-            child = recombine(a, b, int(choice[i, 0]), list(from_first[i]))
-        child = mutate(child, list(chosen[i]), list(draws[i]), settings.stage_bias, max_stages)
+            mixed = recombine(a, b, int(choice[i, 0]), list(from_first[i]))
+            child = mixed if n_bought(mixed) else child
+        child = mutate(child, list(chosen[i]), list(draws[i]), settings.stage_bias, max_stages, fates[i])
         children.append(compress(child))
     return elite + children

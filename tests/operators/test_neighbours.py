@@ -23,6 +23,34 @@ def test_neighbours_are_designs_and_leave_their_input_alone(population, max_stag
     assert_array_equal(population, before)
 
 
+@given(populations(max_stages=4, max_rows=5, removal=True), st.integers(4, 5))
+def test_neighbours_with_removal_are_designs_that_buy_something(population, max_stages):
+    before = population.copy()
+    for neighbours in (steps, near_swaps, far_swaps):
+        children = neighbours(population, max_stages, removal=True)
+        assert_array_equal(compress(children), children)
+        assert (stage_counts(children) <= max_stages).all() if len(children) else True
+        assert (stage_counts(children) >= 1).all() if len(children) else True
+    assert_array_equal(population, before)
+
+
+def test_a_step_with_removal_leaves_a_feature_out_or_takes_one_in():
+    reached = steps(np.array([[0, 1, -1]]), 3, removal=True).tolist()
+    assert [-1, 0, -1] in reached
+    assert [0, -1, -1] in reached
+    for taken_in in ([0, 1, 0], [0, 1, 1], [1, 2, 0], [0, 2, 1], [0, 1, 2]):
+        assert taken_in in reached
+    assert [-1, 0, -1] not in steps(np.array([[0, 1, -1]]), 3).tolist()
+    assert steps(np.array([[0, -1]]), 1, removal=True).tolist() == [[0, 0]]  # the last one stays
+
+
+def test_a_feature_left_out_takes_the_place_of_any_other():
+    assert near_swaps(np.array([[0, 1, 2, -1]]), 3, removal=True).tolist() == [
+        [1, 0, 2, -1], [-1, 1, 2, 0], [0, 2, 1, -1], [0, -1, 2, 1], [0, 1, -1, 2],
+    ]  # fmt: skip
+    assert far_swaps(np.array([[0, 1, 2, -1]]), 3, removal=True).tolist() == [[2, 1, 0, -1]]
+
+
 @given(populations(max_stages=4, min_features=2, max_rows=1))
 def test_a_step_changes_at_most_one_feature_set(population):
     design = population[0]

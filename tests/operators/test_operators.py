@@ -9,6 +9,7 @@ from emsco import reference
 from emsco.operators.elitism import best_first, count_elite, next_size, unique_vectors
 from emsco.operators.mutation import mutate, stage_distribution
 from emsco.operators.recombination import recombine, rescale
+from emsco.operators.removal import leave_out
 from emsco.operators.selection import select
 from emsco.partition import compress, stage_counts
 from tests.strategies import populations, seeds
@@ -21,6 +22,46 @@ def test_mutation_yields_partitions_and_leaves_its_input_alone(population, seed,
     assert_array_equal(compress(child), child)
     assert stage_counts(child).max() <= max_stages
     assert_array_equal(population, before)
+
+
+@given(populations(max_stages=5, removal=True), seeds(), st.integers(5, 8), st.floats(0, 1))
+def test_mutation_with_removal_always_buys_something(population, seed, max_stages, rate):
+    before = population.copy()
+    rates = {"rate": rate, "stage_bias": 2.0, "max_stages": max_stages, "rng": default_rng(seed)}
+    child = mutate(population, **rates, removal=True)
+    assert (stage_counts(child) >= 1).all()
+    assert stage_counts(child).max() <= max_stages
+    assert_array_equal(population, before)
+
+
+@given(populations(max_stages=6, removal=True), seeds(), st.floats(0, 1), st.floats(0.5, 4))
+def test_mutation_with_removal_equals_the_reference(population, seed, rate, stage_bias):
+    rates = {"rate": rate, "stage_bias": stage_bias, "max_stages": 6}
+    fast = mutate(population, **rates, rng=default_rng(seed), removal=True)
+    rng = default_rng(seed)
+    chosen, draws = rng.random(population.shape) <= rate, rng.random(population.shape)
+    fates = rng.random(population.shape)
+    for row, child, c, d, f in zip(population.tolist(), fast.tolist(), chosen, draws, fates, strict=True):
+        assert child == reference.mutate(row, c, d, stage_bias, 6, f)
+
+
+def test_mutation_leaves_out_about_as_many_features_as_it_takes_in():
+    rng = default_rng(0)
+    for n_bought in (4, 20):
+        population = np.full((4000, 40), -1)
+        population[:, :n_bought] = 0
+        child = mutate(population, rate=0.1, stage_bias=2.0, max_stages=5, rng=rng, removal=True)
+        assert abs((child >= 0).sum(axis=1).mean() - n_bought) < 0.3
+
+
+@given(populations(), seeds())
+def test_leaving_out_keeps_the_order_of_what_is_bought(population, seed):
+    before = population.copy()
+    child = leave_out(population, rng=default_rng(seed))
+    assert (stage_counts(child) >= 1).all()
+    assert_array_equal(compress(np.where(child < 0, -1, population)), child)
+    assert_array_equal(population, before)
+    assert ((child >= 0).sum(axis=1)[: min(population.shape[1], len(population) // 2)] == 1).all()
 
 
 @given(populations(max_stages=6), seeds(), st.floats(0, 1), st.floats(0.5, 4))
@@ -38,7 +79,7 @@ def test_stage_distribution_is_scipys_beta_binomial():
         assert_allclose(cdf[h, : h + 1], betabinom(h, 1, 2.5).cdf(np.arange(h + 1)), rtol=1e-12)
 
 
-@given(populations(max_stages=6), seeds(), st.floats(0, 1))
+@given(st.booleans().flatmap(lambda removal: populations(max_stages=6, removal=removal)), seeds(), st.floats(0, 1))
 def test_recombination_equals_the_reference(population, seed, rate):
     second = population[::-1].copy()
     fast = recombine(population, second, rate=rate, rng=default_rng(seed))
@@ -47,8 +88,9 @@ def test_recombination_equals_the_reference(population, seed, rate):
     recombined, choice = rng.random((m, 1)) <= rate, rng.integers(3, size=(m, 1))
     from_first, copies_first = rng.random((m, n)) < 0.5, rng.random((m, 1)) < 0.5
     for i, (a, b, child) in enumerate(zip(population.tolist(), second.tolist(), fast.tolist(), strict=True)):
-        if recombined[i, 0]:
-            assert child == reference.recombine(a, b, int(choice[i, 0]), from_first[i])
+        mixed = reference.recombine(a, b, int(choice[i, 0]), from_first[i])
+        if recombined[i, 0] and max(mixed) >= 0:
+            assert child == mixed
         else:
             assert child == (a if copies_first[i, 0] else b)
 
@@ -77,6 +119,9 @@ def test_ties_go_to_the_simplest_design():
     assert_array_equal(population[order], [[0, 0, 0], [0, 1, 1], [1, 0, 0], [0, 1, 2]])
     same = np.array([[5, 5, 5], [5, 5, 5], [1, 1, 1], [5, 5, 5]])
     assert_array_equal(unique_vectors(order, same), [2, 0])
+    population = np.array([[0, 0, 0], [0, -1, 0], [-1, 0, 0], [1, 0, -1]])
+    order = best_first(population, np.zeros(4, dtype=int), np.ones(4))
+    assert_array_equal(population[order], [[-1, 0, 0], [0, -1, 0], [0, 0, 0], [1, 0, -1]])
 
 
 def test_elites_are_all_non_dominated_vectors_or_the_best_fraction():

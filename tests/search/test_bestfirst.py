@@ -14,7 +14,7 @@ from tests.strategies import problem, seeds
 from tests.test_cascade import make_cascade
 
 
-def search(p, max_stages=4, seed=0, evaluate=None, **kwargs):
+def search(p, max_stages=4, seed=0, evaluate=None, removal=False, **kwargs):
     n_features = p.prices.n_units
     batches = []
     tally = make_cascade(p, 0.7)[0].tally
@@ -24,8 +24,9 @@ def search(p, max_stages=4, seed=0, evaluate=None, **kwargs):
         return (evaluate or tally)(designs)
 
     found = search_best_first(
-        remember, BestFirst(**kwargs), n_features=n_features, max_stages=max_stages, rng=default_rng(seed)
-    )
+        remember, BestFirst(**kwargs), n_features=n_features, max_stages=max_stages, rng=default_rng(seed),
+        removal=removal,
+    )  # fmt: skip
     return found, np.concatenate(batches), tally
 
 

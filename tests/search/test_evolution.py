@@ -15,7 +15,7 @@ from tests.strategies import problem, seeds
 from tests.test_cascade import make_cascade
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     seeds(),
     st.sampled_from([2, 3]),
@@ -24,9 +24,10 @@ from tests.test_cascade import make_cascade
     st.booleans(),
     st.sampled_from([0.0, 0.2, 0.5, 1.0]),
     st.sampled_from([1.0, 2.0, 3.5]),
+    st.booleans(),
 )
 def test_every_generation_equals_the_paper_in_plain_python(
-    seed, n_classes, max_stages, population_size, free, elite_fraction, stage_bias
+    seed, n_classes, max_stages, population_size, free, elite_fraction, stage_bias, removal
 ):
     p = problem(seed, n_features=5, n_classes=n_classes, costs=[0, 0, 2, 1, 3] if free else None)
     chosen = Evolution(
@@ -40,7 +41,7 @@ def test_every_generation_equals_the_paper_in_plain_python(
     generations = []
     found = evolve(
         cascade.tally, chosen, n_features=5, max_stages=max_stages, rng=default_rng(seed),
-        on_generation=generations.append,
+        removal=removal, on_generation=generations.append,
     )  # fmt: skip
     outcome = reference.train_logistic(p.train.T, p.y_train, p.validation.T)
     remembered = {}
@@ -60,6 +61,7 @@ def test_every_generation_equals_the_paper_in_plain_python(
         p.n_validation,
         p.prices.least,
         default_rng(seed),
+        removal,
     )
     assert len(generations) == len(history) == found.n_generations + 1
     for state, expected in zip(generations, history, strict=True):
@@ -76,6 +78,18 @@ def search(p=None, n_features=6, seed=0, **kwargs):
     cascade, cache = make_cascade(p, 0.7)
     settings_ = Evolution(population_size=20, max_generations=15, **kwargs)
     return evolve(cascade.tally, settings_, n_features=n_features, max_stages=4, rng=default_rng(seed)), cache
+
+
+def test_the_first_generation_with_removal_has_all_sizes_and_every_single_feature():
+    cascade, _ = make_cascade(problem(1, n_features=9), 0.7)
+    chosen, states = Evolution(population_size=100, max_generations=0), []
+    evolve(
+        cascade.tally, chosen, n_features=9, max_stages=4, rng=default_rng(0), removal=True,
+        on_generation=states.append,
+    )  # fmt: skip
+    bought = states[0].population >= 0
+    assert set(bought.sum(axis=1)) == set(range(1, 10))
+    assert bought[bought.sum(axis=1) == 1].any(axis=0).all()
 
 
 def test_the_same_seed_gives_the_same_designs():

@@ -10,11 +10,12 @@ from emsco.partition import IntArray, stage_counts
 
 
 def best_first(population: IntArray, rank: NDArray[np.int64], norms: FloatArray) -> NDArray[np.intp]:
-    """Return the order of decreasing fitness; on a tie, fewer stages first, then the smaller row.
+    """Return the order of decreasing fitness; on a tie, fewer stages first, then fewer features, then the smaller row.
 
     Fitness increases with rank, and within a rank with the norm (Property 2), so these two are compared instead.
     """
-    return np.lexsort((*population.T[::-1], stage_counts(population), -norms, -rank))
+    n_bought = (population >= 0).sum(axis=1)
+    return np.lexsort((*population.T[::-1], n_bought, stage_counts(population), -norms, -rank))
 
 
 def unique_vectors(order: NDArray[np.intp], vectors: IntArray) -> NDArray[np.intp]:

@@ -9,14 +9,27 @@ from emsco._kernels import mutation as kernel
 from emsco.objectives import FloatArray
 from emsco.partition import IntArray
 
+LEAVES = 0.5  # probability that a feature picked for mutation is left out instead of redrawn
+_NONE = np.empty((0, 0), dtype=np.bool_)
+
 
 def mutate(
-    population: IntArray, *, rate: float, stage_bias: float, max_stages: int, rng: np.random.Generator
+    population: IntArray,
+    *,
+    rate: float,
+    stage_bias: float,
+    max_stages: int,
+    rng: np.random.Generator,
+    removal: bool = False,
 ) -> IntArray:
     """Redraw assignments from BetaBinomial(min(||Q||, k - 1), 1, beta), feature by feature.
 
     A feature is redrawn with probability ``rate``, and only where its stage holds another one too, so no stage is
     emptied. ||Q|| is the current stage count: a draw equal to it opens a new stage.
+
+    With ``removal``, a feature picked is left out half of the time, even if it is alone in its stage, unless it is the
+    only one bought; the child may then have gaps. One that is left out and picked is redrawn into a stage, so seldom
+    that about as many come as go.
 
     Parameters
     ----------
@@ -28,12 +41,25 @@ def mutate(
     max_stages : int
         The paper's k.
     rng : Generator
+    removal : bool
+        Whether features may be left out.
     """
     children = population.copy()
     chosen = rng.random(children.shape) <= rate
     draws = rng.random(children.shape)
-    kernel.mutate(children, chosen, draws, stage_distribution(max_stages, stage_bias), max_stages)
+    leaves = enters = _NONE
+    if removal:
+        fates = rng.random(children.shape)
+        leaves, enters = fates < LEAVES, fates < enter_rate(children)
+    kernel.mutate(children, chosen, draws, stage_distribution(max_stages, stage_bias), max_stages, leaves, enters)
     return children
+
+
+def enter_rate(population: IntArray) -> FloatArray:
+    """Return, by row, the probability that a feature left out comes in when it is picked, (n_designs, 1)."""
+    n_bought = (population >= 0).sum(axis=1, keepdims=True)
+    n_left_out = np.maximum(population.shape[1] - n_bought, 1)
+    return np.asarray(np.minimum((LEAVES * n_bought + 1.0) / n_left_out, 1.0))
 
 
 @lru_cache(maxsize=8)

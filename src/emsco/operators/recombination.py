@@ -8,19 +8,22 @@ from emsco.partition import IntArray, stage_counts
 def rescale(stages: IntArray, n_from: IntArray, n_to: IntArray) -> IntArray:
     """Map stages of a design of n_from stages to one of n_to: max(round((s + 1) / n_from * n_to) - 1, 0), half up.
 
+    What is never bought, -1, stays so.
+
     Examples
     --------
-    >>> rescale(np.array([0, 2, 1, 2, 1]), np.array(3), np.array(2))
-    array([0, 1, 0, 1, 0])
+    >>> rescale(np.array([0, 2, 1, 2, 1, -1]), np.array(3), np.array(2))
+    array([ 0,  1,  0,  1,  0, -1])
     """
-    return np.asarray(np.maximum((2 * (stages + 1) * n_to + n_from) // (2 * n_from) - 1, 0))
+    least = np.minimum(stages, 0)
+    return np.asarray(np.maximum((2 * (stages + 1) * n_to + n_from) // (2 * n_from) - 1, least))
 
 
 def recombine(first: IntArray, second: IntArray, *, rate: float, rng: np.random.Generator) -> IntArray:
     """Return one child per pair of parents; it may have gaps.
 
     With probability ``rate`` each feature copies one parent, by a fair coin, rescaled to a stage count that is one of
-    the parents' or their mean; otherwise the child is a copy of one of them.
+    the parents' or their mean; otherwise, or where such a child would buy nothing, it is a copy of one of them.
 
     Parameters
     ----------
@@ -38,4 +41,5 @@ def recombine(first: IntArray, second: IntArray, *, rate: float, rng: np.random.
     n_child = np.choose(choice, [n_first, n_second, (n_first + n_second) // 2])
     mixed = np.where(from_first, rescale(first, n_first, n_child), rescale(second, n_second, n_child))
     copied = np.where(copies_first, first, second)
-    return np.where(recombined, mixed, copied)
+    buys = mixed.max(axis=1, keepdims=True) >= 0
+    return np.where(recombined & buys, mixed, copied)

@@ -19,6 +19,7 @@ from emsco.exceptions import InvalidParameterError
 from emsco.objectives import measure
 from emsco.operators.elitism import best_first
 from emsco.operators.neighbours import far_swaps, near_swaps, steps
+from emsco.operators.removal import leave_out
 from emsco.partition import BoolArray, IntArray, all_designs, compress, count_solutions
 from emsco.ranking import pareto_rank
 from emsco.search.evolution import Evaluate, Evolution, Found, evolve
@@ -106,16 +107,17 @@ def search_best_first(
     n_features: int,
     max_stages: int,
     rng: np.random.Generator,
+    removal: bool = False,
     on_batch: Callable[[Pool], None] | None = None,
     journal: Journal | None = None,
 ) -> Found:
-    """Search the designs of n_features in at most max_stages.
+    """Search the designs of n_features in at most max_stages; with removal, they may leave some out.
 
     With a journal it goes on from the last snapshot of the same search. Ctrl-C ends the search with the last finished
     batch; before the first one it is passed on.
     """
     max_stages = min(max_stages, n_features)
-    queue = _Queue(settings, n_features, max_stages, rng)
+    queue = _Queue(settings, n_features, max_stages, rng, removal=removal)
     pool: Pool | None = None
     interrupted = False
 
@@ -139,7 +141,8 @@ def search_best_first(
         n_generations = min(n_generations, settings.max_designs // (2 * _GENERATION))
         if n_generations > 1 and not queue.enumerates and pool is None:
             evolution = Evolution(population_size=_GENERATION, max_generations=n_generations - 1, patience=None)
-            started = evolve(evaluate_and_pool, evolution, n_features=n_features, max_stages=max_stages, rng=rng)
+            size: dict[str, Any] = {"n_features": n_features, "max_stages": max_stages, "removal": removal}
+            started = evolve(evaluate_and_pool, evolution, **size, rng=rng)
             interrupted = started.interrupted
         while not interrupted and len(batch := queue.next(pool)):
             evaluate_and_pool(batch)
@@ -156,7 +159,10 @@ def search_best_first(
 class _Queue:
     """Gives the designs to evaluate next, none that was met before."""
 
-    def __init__(self, settings: BestFirst, n_features: int, max_stages: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, settings: BestFirst, n_features: int, max_stages: int, rng: np.random.Generator, *, removal: bool
+    ) -> None:
+        self._removal = removal
         self._settings = settings
         self._n_features = n_features
         self._max_stages = max_stages
@@ -165,8 +171,10 @@ class _Queue:
         self._sizes = np.full(len(_NEIGHBOURHOODS), 4.0 * n_features)  # designs in a neighbourhood, as last seen
         later = np.inf if settings.swap_delay is None else settings.swap_delay
         self._delays = np.array([0, later, 2 * later])
-        self.enumerates = count_solutions(n_features, max_stages) <= settings.max_designs
-        self._rest = all_designs(n_features, max_stages) if self.enumerates else np.empty((0, n_features), np.int64)
+        self.enumerates = count_solutions(n_features, max_stages, removal=removal) <= settings.max_designs
+        self._rest = np.empty((0, n_features), np.int64)
+        if self.enumerates:
+            self._rest = all_designs(n_features, max_stages, removal=removal)
 
     def next(self, pool: Pool | None) -> IntArray:
         """Return new designs: neighbours of pooled ones, random ones where all are expanded; none at the end."""
@@ -222,7 +230,7 @@ class _Queue:
         parts = []
         for kind in np.unique(kinds):
             parents = rows[kinds == kind]
-            children = _NEIGHBOURHOODS[kind](pool.designs[parents], self._max_stages)
+            children = _NEIGHBOURHOODS[kind](pool.designs[parents], self._max_stages, removal=self._removal)
             self._sizes[kind] = max(len(children) / parents.size, 1)
             if len(children) > _BATCH:
                 children = self._rng.choice(children, _BATCH, replace=False)
@@ -230,7 +238,8 @@ class _Queue:
         return np.concatenate(parts)
 
     def _random(self, n_designs: int) -> IntArray:
-        return compress(self._rng.integers(self._max_stages, size=(n_designs, self._n_features)))
+        designs = compress(self._rng.integers(self._max_stages, size=(n_designs, self._n_features)))
+        return leave_out(designs, rng=self._rng) if self._removal else designs
 
     def _new_among(self, designs: IntArray) -> IntArray:
         return designs[self._first_rows(_keys(designs))]

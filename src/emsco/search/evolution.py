@@ -15,6 +15,7 @@ from emsco.objectives import FloatArray, measure
 from emsco.operators.elitism import best_first, count_elite, next_size, unique_vectors
 from emsco.operators.mutation import mutate
 from emsco.operators.recombination import recombine
+from emsco.operators.removal import leave_out
 from emsco.operators.selection import select
 from emsco.partition import IntArray, compress
 from emsco.ranking import log_fitness, norm, pareto_rank, selection_probabilities
@@ -128,10 +129,11 @@ def evolve(
     n_features: int,
     max_stages: int,
     rng: np.random.Generator,
+    removal: bool = False,
     on_generation: Callable[[State], None] | None = None,
     journal: Journal | None = None,
 ) -> Found:
-    """Search the designs of n_features in at most max_stages (Algorithm 3).
+    """Search the designs of n_features in at most max_stages (Algorithm 3); with removal, they may leave some out.
 
     With a journal it goes on from the last snapshot of the same search. Ctrl-C ends the search with the last finished
     generation; before the first one it is passed on.
@@ -143,12 +145,12 @@ def evolve(
     try:
         snapshot = journal.load() if journal else None
         if snapshot is None:
-            first = _initial(settings, n_features, max_stages, rng)
+            first = _initial(settings, n_features, max_stages, rng, removal=removal)
             state = _ranked(first, evaluate(first), None, n_elite=0)
         else:
             restore_generator(rng, snapshot["rng"])
             ties.restore(snapshot)
-            state = step(_restored(snapshot), evaluate, settings, max_stages=max_stages, rng=rng)
+            state = step(_restored(snapshot), evaluate, settings, max_stages=max_stages, rng=rng, removal=removal)
         while True:
             ties.update(state)
             if on_generation is not None:
@@ -157,7 +159,7 @@ def evolve(
                 break
             if journal is not None:
                 journal.save(partial(_packed, state, ties, rng))
-            state = step(state, evaluate, settings, max_stages=max_stages, rng=rng)
+            state = step(state, evaluate, settings, max_stages=max_stages, rng=rng, removal=removal)
     except KeyboardInterrupt:
         if state is None:
             raise
@@ -169,7 +171,15 @@ def evolve(
     return Found(designs, state.tally.select(best), tied, state.generation, interrupted)
 
 
-def step(state: State, evaluate: Evaluate, settings: Evolution, *, max_stages: int, rng: np.random.Generator) -> State:
+def step(
+    state: State,
+    evaluate: Evaluate,
+    settings: Evolution,
+    *,
+    max_stages: int,
+    rng: np.random.Generator,
+    removal: bool = False,
+) -> State:
     """Return the next generation: elites, then mutated children of selected parents (Algorithm 3, the loop)."""
     n_elite = count_elite(
         state.unique.size,
@@ -185,16 +195,24 @@ def step(state: State, evaluate: Evaluate, settings: Evolution, *, max_stages: i
         state.population[parents[:, 0]], state.population[parents[:, 1]], rate=settings.recombination_rate, rng=rng
     )
     children = mutate(
-        children, rate=settings.mutation_rate, stage_bias=settings.stage_bias, max_stages=max_stages, rng=rng
+        children,
+        rate=settings.mutation_rate,
+        stage_bias=settings.stage_bias,
+        max_stages=max_stages,
+        rng=rng,
+        removal=removal,
     )
     children = compress(children)
     tally = join_tallies(state.tally.select(state.unique[:n_elite]), evaluate(children))
     return _ranked(np.concatenate([elite, children]), tally, state, n_elite=n_elite)
 
 
-def _initial(settings: Evolution, n_features: int, max_stages: int, rng: np.random.Generator) -> IntArray:
+def _initial(
+    settings: Evolution, n_features: int, max_stages: int, rng: np.random.Generator, *, removal: bool
+) -> IntArray:
     one_stage = np.zeros((settings.population_size, n_features), dtype=np.int64)
-    return mutate(one_stage, rate=settings.init_rate, stage_bias=settings.stage_bias, max_stages=max_stages, rng=rng)
+    designs = mutate(one_stage, rate=settings.init_rate, stage_bias=settings.stage_bias, max_stages=max_stages, rng=rng)
+    return leave_out(designs, rng=rng) if removal else designs
 
 
 def _ranked(population: IntArray, tally: Tally, previous: State | None, *, n_elite: int) -> State:
