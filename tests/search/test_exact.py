@@ -22,26 +22,26 @@ from tests.strategies import bill, problem, seeds
 from tests.test_classifier import PANEL, patients
 
 
-def all_designs(n_features, max_stages):
-    rows = np.array(list(product(range(min(max_stages, n_features)), repeat=n_features)))
-    return rows[(compress(rows) == rows).all(axis=1)].tolist()
+def all_designs(n_features, max_stages, *, removal=False):
+    rows = np.array(list(product(range(-removal, min(max_stages, n_features)), repeat=n_features)))
+    return rows[(compress(rows) == rows).all(axis=1) & (rows.max(axis=1) >= 0)].tolist()
 
 
-def brute_force(p, max_stages, threshold, outcome=None):
+def brute_force(p, max_stages, threshold, outcome=None, *, removal=False):
     """Every non-dominated vector and all designs that have it, the simplest first, by the paper in plain Python."""
     outcome = outcome or reference.train_logistic(p.train.T, p.y_train, p.validation.T)
     by_vector = {}
-    for design in all_designs(p.prices.n_units, max_stages):
+    for design in all_designs(p.prices.n_units, max_stages, removal=removal):
         vector = reference.walk(design, outcome, p.y_validation.tolist(), *bill(p.prices, threshold))
         by_vector.setdefault(vector, []).append(design)
     points = {vector: reference.objectives(vector, p.n_validation) for vector in by_vector}
     front = [v for v in points if not any(reference.dominates(other, points[v]) for other in points.values())]
-    return {v: sorted(by_vector[v], key=lambda d: (reference.stage_count(d), d)) for v in front}
+    return {v: sorted(by_vector[v], key=reference.complexity) for v in front}
 
 
-def exact(p, max_stages, threshold, n_jobs=1, **limits):
+def exact(p, max_stages, threshold, n_jobs=1, *, removal=False, **limits):
     bits = all_bits(LogisticTrainer(p), p.y_validation, p.prices, threshold=threshold)
-    return search_exactly(bits, Exact(**limits), max_stages=max_stages, n_jobs=n_jobs)
+    return search_exactly(bits, Exact(**limits), max_stages=max_stages, removal=removal, n_jobs=n_jobs)
 
 
 def vectors_of(p, designs, threshold):
@@ -66,13 +66,14 @@ PRICES = [None, [0, 0, 1, 3], [0.1, 0.25, 3.3, 0.07], [2, 2, 2, 2], [0, 0, 0, 0]
     st.sampled_from([0.0, 0.5, 0.6, 0.75, 0.9, 0.99, 1.0]),
     st.sampled_from(PRICES),
     st.integers(1, 3),
+    st.booleans(),
 )
 def test_it_equals_brute_force_vectors_simplest_designs_ties_and_all(
-    seed, n_classes, max_stages, threshold, costs, jobs
+    seed, n_classes, max_stages, threshold, costs, jobs, removal
 ):
     p = problem(seed, n_features=4, n_classes=n_classes, n_train=30, n_validation=20, costs=costs)
-    expected = brute_force(p, max_stages, threshold)
-    proof = exact(p, max_stages, threshold, jobs)
+    expected = brute_force(p, max_stages, threshold, removal=removal)
+    proof = exact(p, max_stages, threshold, jobs, removal=removal)
     vectors = vectors_of(p, proof.designs, threshold)
     assert set(vectors) == set(expected)
     assert len(vectors) == len(expected)
@@ -83,7 +84,8 @@ def test_it_equals_brute_force_vectors_simplest_designs_ties_and_all(
         assert listed == sorted(expected[vector])
     certificate = proof.certificate
     assert certificate.proven
-    assert certificate.n_designs == certificate.n_walked + certificate.n_ruled_out == count_solutions(4, max_stages)
+    n_designs = count_solutions(4, max_stages, removal=removal)
+    assert certificate.n_designs == certificate.n_walked + certificate.n_ruled_out == n_designs
     assert certificate.n_walked <= certificate.n_designs
 
 
@@ -101,17 +103,19 @@ def test_units_of_several_columns_equal_brute_force(seed):
     def outcome(features):
         return by_column(tuple(sorted(c for unit in features for c in columns[unit])))
 
-    expected = brute_force(p, 4, 0.7, outcome)
-    proof = exact(p, 4, 0.7)
+    removal = seed % 4 < 2
+    expected = brute_force(p, 4, 0.7, outcome, removal=removal)
+    proof = exact(p, 4, 0.7, removal=removal)
     assert {tuple(d): n for d, n in zip(proof.designs.tolist(), proof.n_ties.tolist(), strict=True)} == {
         tuple(designs[0]): len(designs) for designs in expected.values()
     }
 
 
-def test_deep_chains_of_more_features_equal_brute_force():
-    p = problem(7, n_features=6, n_train=40, n_validation=70)  # more than one word of samples
-    expected = brute_force(p, 6, 0.7)
-    proof = exact(p, 6, 0.7, 2)
+@pytest.mark.parametrize(("n_features", "removal"), [(6, False), (5, True)])
+def test_deep_chains_of_more_features_equal_brute_force(n_features, removal):
+    p = problem(7, n_features=n_features, n_train=40, n_validation=70)  # more than one word of samples
+    expected = brute_force(p, 6, 0.7, removal=removal)
+    proof = exact(p, 6, 0.7, 2, removal=removal)
     assert dict(zip(vectors_of(p, proof.designs, 0.7), proof.designs.tolist(), strict=True)) == {
         vector: designs[0] for vector, designs in expected.items()
     }
@@ -207,8 +211,9 @@ def test_out_of_time_at_once_there_still_is_a_frontier():
     assert len(clf.decide(X)) == len(X)
 
 
-def test_one_feature_has_one_design():
-    proof = exact(problem(0, n_features=1), 3, 0.7)
+@pytest.mark.parametrize("removal", [False, True])
+def test_one_feature_has_one_design(removal):
+    proof = exact(problem(0, n_features=1), 3, 0.7, removal=removal)
     assert proof.designs.tolist() == [[0]]
     assert proof.certificate.n_walked == proof.certificate.n_designs == 1
 

@@ -1,5 +1,9 @@
 """All designs at once, as chains of feature sets, each a proper part of the next, the last one everything.
 
+With ``removal`` a chain may end at any set. It is then followed by an end that is like everything was: nothing comes
+after it. But it costs nothing, and labels nobody. So ``rejected`` is everyone, ``wrong_at_last`` and ``right_at_last``
+are nobody, the last stage of a chain is its end, and there is one more of them.
+
 Arrays in, arrays out, no checks. A feature set is the integer whose bit u says that unit u is owned; row s of
 ``confident``, ``right``, ... are packed samples of set s. A *state* is what a chain leaves behind at its last set: who
 waits, how many were told wrong, what was paid, and how many stages may follow. Chains that leave the same state behind
@@ -66,6 +70,7 @@ def grow(
     best_parent: Array,
     best_set: Array,
     stop: Array,
+    removal: bool,
 ) -> tuple[Array, Array, Array, int, int]:
     """Extend the states of all proper parts of each of some sets to that set; return the states to keep there.
 
@@ -92,8 +97,8 @@ def grow(
         if stop[0] or n_states[0] > most_states:
             break
         s = sets[i]
-        n_rest = popcount(np.uint64(full ^ s))
-        price_of_rest = ticks[full] - ticks[s]
+        n_rest = popcount(np.uint64(full ^ s)) + (1 if removal else 0)
+        price_of_rest = np.int64(0) if removal else ticks[full] - ticks[s]
         n_new = np.int64(0)  # a plain 0 is a type of its own, and everything called with it is compiled twice
         n_many = np.int64(1024)
         is_cut = False
@@ -126,22 +131,30 @@ def grow(
                 # The best that can come: who can be labelled is, rightly if that can be, at the next set if any can.
                 q = n_samples
                 e = n_wrong
+                n_doomed = 0
                 n_between = 0
                 for w in range(n_words):
                     stay = new_waiting[n_new, w]
                     q -= popcount(stay & rejected[w] & ~between[s, w])
-                    e += popcount(stay & doomed[s, w])
+                    n_doomed += popcount(stay & doomed[s, w])
                     n_between += popcount(stay & between[s, w])
+                e += n_doomed
                 least = paid + n_between * cheapest[s] + (n_after - n_between) * price_of_rest
-                if least > limit[q, e]:
+                allowance = limit[q, e]
+                if removal:
+                    # Those who can only be told wrong may stay without a label; the others of a next stage pay too.
+                    least = paid + n_after * cheapest[s]
+                    for n_spared in range(1, n_doomed + 1):
+                        allowance = max(allowance, limit[q - n_spared, e - n_spared])
+                if least > allowance:
                     continue
                 new[n_new, N_WRONG] = n_wrong
                 new[n_new, PAID] = paid
                 new[n_new, N_WAITING] = n_after
                 new[n_new, ROOM] = room
                 new[n_new, PARENT] = parent
-                new[n_new, ALLOWANCE] = limit[q, e]
-                new[n_new, SLACK] = limit[q, e] - least
+                new[n_new, ALLOWANCE] = allowance
+                new[n_new, SLACK] = allowance - least
                 n_new += 1
             if n_new > n_many or part == 0:
                 n_chosen = _choose(new, new_waiting, n_new, 8 * width)
@@ -324,11 +337,13 @@ def finish(
     right: Array,
     ticks: Array,
     rejected: Array,
+    right_at_last: Array,
     limit: Array,
     best: Array,
     best_parent: Array,
     best_set: Array,
     stop: Array,
+    removal: bool,
 ) -> int:
     """Score all designs that buy one more set after some states, then all the rest; return how many were scored.
 
@@ -336,7 +351,6 @@ def finish(
     """
     full = (np.int64(1) << n_units) - 1
     n_samples = limit.shape[0] - 1
-    right_at_last = right[full]
     n_walked = 0
     for state in states:
         if stop[0]:
@@ -348,7 +362,7 @@ def finish(
         start = figures[state, PAID] - n_before * ticks[owned]
         n_right_before = n_samples - n_before - figures[state, N_WRONG]
         before = waiting[state]
-        more = (rest - 1) & rest
+        more = rest if removal else (rest - 1) & rest
         while more:
             s = owned | more
             more = (more - 1) & rest
@@ -359,7 +373,7 @@ def finish(
             n_after, n_rejected, n_right = _close(before, s, confident, right, rejected, right_at_last)
             q = n_samples - n_rejected
             e = q - n_right_before - n_right
-            total = paid + n_after * (ticks[full] - ticks[s])
+            total = paid if removal else paid + n_after * (ticks[full] - ticks[s])
             if total <= limit[q, e] and total < best[q, e]:
                 best[q, e] = total
                 best_parent[q, e] = state
@@ -378,17 +392,18 @@ def closing(
     right: Array,
     ticks: Array,
     rejected: Array,
+    right_at_last: Array,
     cost_of: Array,
     stop: Array,
+    removal: bool,
 ) -> Array:
     """Return the designs of vectors sought that buy one more set after some states, then all the rest.
 
     ``cost_of[q, e]`` is the cost sought, or -1. A row of the result is the state, the set, q, e, and how many stages
-    may follow the set if nobody waits any more, else 1.
+    may follow the set if nobody waits any more, else 1: the last one, which with ``removal`` is the end.
     """
     full = (np.int64(1) << n_units) - 1
     n_samples = cost_of.shape[0] - 1
-    right_at_last = right[full]
     found = np.empty((64, 5), np.int64)
     n_found = 0
     for state in states:
@@ -401,7 +416,7 @@ def closing(
         start = figures[state, PAID] - n_before * ticks[owned]
         n_right_before = n_samples - n_before - figures[state, N_WRONG]
         before = waiting[state]
-        more = (rest - 1) & rest
+        more = rest if removal else (rest - 1) & rest
         while more:
             s = owned | more
             more = (more - 1) & rest
@@ -411,14 +426,15 @@ def closing(
             n_after, n_rejected, n_right = _close(before, s, confident, right, rejected, right_at_last)
             q = n_samples - n_rejected
             e = q - n_right_before - n_right
-            if paid + n_after * (ticks[full] - ticks[s]) == cost_of[q, e]:
+            total = paid if removal else paid + n_after * (ticks[full] - ticks[s])
+            if total == cost_of[q, e]:
                 if n_found == len(found):
                     found = _longer(found)
                 found[n_found, 0] = state
                 found[n_found, 1] = s
                 found[n_found, 2] = q
                 found[n_found, 3] = e
-                n_left = popcount(np.uint64(full ^ s))
+                n_left = popcount(np.uint64(full ^ s)) + (1 if removal else 0)
                 found[n_found, 4] = min(figures[state, ROOM] - 1, n_left) if n_after == 0 else 1
                 n_found += 1
     return found[:n_found]
@@ -435,10 +451,11 @@ def parents(
     confident: Array,
     right: Array,
     ticks: Array,
+    removal: bool,
 ) -> Array:
     """Return all pairs of a state and one of the targets, states of set s, that it becomes there."""
     full = (np.int64(1) << n_units) - 1
-    n_rest = popcount(np.uint64(full ^ s))
+    n_rest = popcount(np.uint64(full ^ s)) + (1 if removal else 0)
     nobody = np.zeros(waiting.shape[1], np.uint64)
     after = np.empty(waiting.shape[1], np.uint64)
     found = np.empty((64, 2), np.int64)

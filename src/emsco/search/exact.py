@@ -68,7 +68,7 @@ class Certificate:
     proven: bool
 
 
-def estimate_seconds(*, n_units: int, max_stages: int, n_samples: int, n_jobs: int) -> float:
+def estimate_seconds(*, n_units: int, max_stages: int, n_samples: int, n_jobs: int, removal: bool = False) -> float:
     """Return roughly how long a search takes, training apart: within a factor of five on the problems measured."""
     per_pair = _SECONDS_PER_PAIR.get(max_stages, _SECONDS_PER_DEEP_PAIR)
     seconds: float = min(count_solutions(n_units, max_stages) * _SECONDS_PER_DESIGN, 3**n_units * per_pair)
@@ -130,13 +130,14 @@ def search_exactly(
     settings: Exact,
     *,
     max_stages: int,
+    removal: bool = False,
     n_jobs: int = 1,
     max_bytes: int = MAX_STATE_BYTES,
     started: float | None = None,
     on_progress: Progress | None = None,
     journal: Journal | None = None,
 ) -> Proof:
-    """Find every non-dominated vector of the designs in at most max_stages.
+    """Find every non-dominated vector of the designs in at most max_stages; with removal, of those that leave some out.
 
     With a journal it goes on from the last snapshot of the same search. Ctrl-C, the time limit and the memory bound end
     the search with the best frontier so far and a certificate that says *not proven*; the designs then need not be the
@@ -147,6 +148,7 @@ def search_exactly(
     lattice = Lattice(
         bits,
         max_stages=max_stages,
+        removal=removal,
         n_jobs=n_jobs,
         max_bytes=max_bytes,
         deadline=deadline,
@@ -162,7 +164,7 @@ def search_exactly(
         lattice.ended = INTERRUPTED
     if lattice.ended:
         ties = [TiedDesigns.of_chain(chain, bits.n_units) for chain in lattice.incumbents.chains.values()]
-    n_designs = count_solutions(bits.n_units, max_stages)
+    n_designs = count_solutions(bits.n_units, max_stages, removal=removal)
     certificate = Certificate(
         n_designs=n_designs,
         n_walked=lattice.n_walked,

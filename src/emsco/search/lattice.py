@@ -229,6 +229,8 @@ class Lattice:
     ----------
     bits : Bits
     max_stages : int
+    removal : bool
+        Whether a chain may end before it owns everything.
     n_jobs : int
     max_bytes : int
         Memory for states; a search that needs more ends.
@@ -253,6 +255,7 @@ class Lattice:
         bits: Bits,
         *,
         max_stages: int,
+        removal: bool = False,
         n_jobs: int = 1,
         max_bytes: int = MAX_STATE_BYTES,
         deadline: float | None = None,
@@ -262,10 +265,14 @@ class Lattice:
         self._bits = bits
         self._journal = journal
         self._full = 2**bits.n_units - 1
-        self._max_stages = min(max_stages, bits.n_units)
+        self._removal = removal
+        self._max_stages = min(max_stages, bits.n_units) + removal  # the end of a chain counts as one
         self._n_jobs = n_jobs
         self._most_states = max_bytes // (8 * (lattice.N_FIGURES + 1 + bits.everyone.size))
-        self._rejected = bits.everyone & ~bits.confident[self._full]
+        nobody = np.zeros_like(bits.everyone)
+        self._rejected = bits.everyone if removal else bits.everyone & ~bits.confident[self._full]
+        self._right_at_last = nobody if removal else bits.right[self._full]
+        self._wrong_at_last = nobody if removal else bits.confident[self._full] & ~bits.right[self._full]
         self._deadline = deadline
         self._on_progress = on_progress
         self._stop = np.zeros(1, dtype=np.uint8)
@@ -305,23 +312,23 @@ class Lattice:
         for q, e, cost in vectors:
             cost_of[q, e] = cost
             hits[q, e] = []
-            if (q, e, cost) == self._one_stage:
+            if (q, e, cost) == self._one_stage and not self._removal:
                 hits[q, e].append(Hit(0, self._full, 0))
 
         def closing(chunk: IntArray, _: int) -> Any:
             return lattice.closing(
                 chunk, states.set_of, bits.n_units, states.figures, states.waiting, bits.confident, bits.right,
-                bits.ticks, self._rejected, cost_of, self._stop,
+                bits.ticks, self._rejected, self._right_at_last, cost_of, self._stop, self._removal,
             )  # fmt: skip
 
         if self._max_stages > 1:
             for _, found in self._run(closing, np.arange(states.n_states), "counting ties", (0.0, 1.0)):
                 for state, last, q, e, room in found.tolist():
-                    hits[q, e].append(Hit(state, last, room))
+                    hits[q, e].append(Hit(state, last, room - self._removal))
         if self.ended:
             return []
         graph = self._graph({hit.state for of_vector in hits.values() for hit in of_vector})
-        return [TiedDesigns(graph, hits[q, e], bits.n_units) for q, e, _ in vectors]
+        return [TiedDesigns(graph, hits[q, e], bits.n_units, removal=self._removal) for q, e, _ in vectors]
 
     @cached_property
     def _one_stage(self) -> Vector:
@@ -332,27 +339,32 @@ class Lattice:
 
     @cached_property
     def _layers(self) -> list[tuple[IntArray, float, float]]:
-        """The sets of one unit, of two, ... of all but one; each with the shares of the work before and after it."""
+        """The sets of one unit, of two, ... of all but one; each with the shares of the work before and after it.
+
+        With removal the last one is that of all.
+        """
         if self._max_stages == 1:
             return []
         n = self._bits.n_units
+        sizes = range(1, n + self._removal)
         size = np.bitwise_count(np.arange(self._full + 1))
-        work = np.cumsum([0, *(comb(n, j) * 2**j for j in range(1, n))]) / 3**n
-        return [(np.flatnonzero(size == j), float(work[j - 1]), float(work[j])) for j in range(1, n)]
+        work = np.cumsum([0, *(comb(n, j) * 2**j for j in sizes)]) / 3**n
+        return [(np.flatnonzero(size == j), float(work[j - 1]), float(work[j])) for j in sizes]
 
     @cached_property
     def _bounds(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64], IntArray]:
         """What can still happen after each set, by set.
 
-        Who may get a label between it and everything; who will be told wrong and can never be told right; who may be
-        told wrong; and what the cheapest unit that is left adds to the bill.
+        Who may get a label between it and the last stage; who will be told wrong (with removal: or nothing) and can
+        never be told right; who may be told wrong; and what the cheapest unit that is left adds to the bill.
         """
         bits, full = self._bits, self._full
         confident = bits.confident.copy()
-        confident[full] = 0
+        if not self._removal:
+            confident[full] = 0
         between = _any_larger(confident, bits.n_units)
         doomed = ~_any_larger(bits.right, bits.n_units)
-        doomed &= bits.confident[full] & ~bits.right[full]
+        doomed &= between if self._removal else self._wrong_at_last
         fallible = _any_larger(bits.confident & ~bits.right, bits.n_units)
         cheapest = np.full(full + 1, _NEVER)
         cheapest[full] = 0
@@ -366,26 +378,26 @@ class Lattice:
         """Search with as many states per set as this pass has; return of how many sets some were cut off."""
         bits, width = self._bits, _WIDTHS[number]
         self._states = states = _States(bits, self._max_stages)
-        self.n_walked = 1
+        self.n_walked = 1 - self._removal  # all at once: with removal it is met among the others
         n_cut = n_layers = 0
         n_states = np.ones(1, dtype=np.int64)
         if "figures" in snapshot:
             states.restore(snapshot)
             _, n_layers, n_cut, self.n_walked, n_states[0] = snapshot["progress"].tolist()
         bounds = self._bounds
-        wrong_at_last = bits.confident[self._full] & ~bits.right[self._full]
 
         def grow(sets: IntArray, thread: int) -> Any:
             return lattice.grow(
                 sets, bits.n_units, states.figures, states.waiting, states.spans, bits.confident, bits.right,
-                bits.ticks, self._rejected, wrong_at_last, *bounds, self.incumbents.limit, width, self._most_states,
-                n_states, *self._tables[thread], self._stop,
+                bits.ticks, self._rejected, self._wrong_at_last, *bounds, self.incumbents.limit, width,
+                self._most_states, n_states, *self._tables[thread], self._stop, self._removal,
             )  # fmt: skip
 
         def finish(chunk: IntArray, thread: int) -> Any:
             return lattice.finish(
                 chunk, states.set_of, bits.n_units, states.figures, states.waiting, bits.confident, bits.right,
-                bits.ticks, self._rejected, self.incumbents.limit, *self._tables[thread], self._stop,
+                bits.ticks, self._rejected, self._right_at_last, self.incumbents.limit, *self._tables[thread],
+                self._stop, self._removal,
             )  # fmt: skip
 
         if self._max_stages == 2:
@@ -428,8 +440,8 @@ class Lattice:
         found: dict[Vector, Chain] = {}
         for best, parent, last in self._tables:
             for q, e in np.argwhere(best < _NEVER).tolist():
-                chain = (*self._states.chain(int(parent[q, e])), int(last[q, e]), self._full)
-                found[q, e, int(best[q, e])] = chain
+                chain = (*self._states.chain(int(parent[q, e])), int(last[q, e]))
+                found[q, e, int(best[q, e])] = chain if self._removal else (*chain, self._full)
             best.fill(_NEVER)
         if found:
             self.incumbents.add(found)
@@ -452,7 +464,7 @@ class Lattice:
             for s in [s for s in at_set if s.bit_count() == size]:
                 found = lattice.parents(
                     np.array(at_set[s]), s, bits.n_units, states.figures, states.waiting, states.spans,
-                    bits.confident, bits.right, bits.ticks,
+                    bits.confident, bits.right, bits.ticks, self._removal,
                 )  # fmt: skip
                 for parent, target in found.tolist():
                     graph[target][1].append(parent)
