@@ -22,9 +22,9 @@ def test_the_pinned_signatures():
     import inspect
 
     names = list(inspect.signature(emsco.EMSCOClassifier).parameters)
-    assert names[:11] == [
-        "costs", "threshold", "estimator", "max_stages", "search", "validation", "choose", "refit", "random_state",
-        "n_jobs", "verbose",
+    assert names[:12] == [
+        "costs", "threshold", "estimator", "max_stages", "removal", "search", "validation", "choose", "refit",
+        "random_state", "n_jobs", "verbose",
     ]  # fmt: skip
     defaults = emsco.EMSCOClassifier().get_params()
     assert (defaults["threshold"], defaults["search"], defaults["validation"]) == (0.75, "auto", 1 / 3)

@@ -151,7 +151,8 @@ class Session:
         """Hand over values of columns; a call that raises has changed nothing.
 
         Values of the stage may come in several calls. Values of later stages are kept until those are reached; their
-        price is charged then all the same. A value may be replaced until its stage is complete.
+        price is charged then all the same. A value may be replaced until its stage is complete. Values of columns that
+        the design never buys are passed over.
 
         Parameters
         ----------
@@ -173,6 +174,8 @@ class Session:
         given = self._given.copy()
         for name, value in values.items():
             column = self._plan.columns.get(name) or self._plan.find(name)
+            if column is None:
+                continue
             if column.stage < self._stage:
                 raise SessionError(
                     f"{name!r} was given before and stage {column.stage + 1} has used it; begin another session."
@@ -357,6 +360,7 @@ class Plan:
     first : Acquire
         What every session begins with.
     columns : dict of str to column
+        Those that the design buys.
     classes : list
         As plain Python.
     n_encoded : int
@@ -386,10 +390,14 @@ class Plan:
         )
         self.first = self.stages[0].ask(self.stages[0].columns)
         self.columns = {column.name: column for stage in self.stages for column in stage.columns}
+        self._never = {code.name for code in codes} - self.columns.keys()
 
-    def find(self, name: Any) -> _Column:
-        """Return the column of a name that is no key: a number turned into text, as tables do, or an error."""
-        if (column := self.columns.get(str(name))) is not None:
+    def find(self, name: Any) -> _Column | None:
+        """Return the column of a name that is no key: a number turned into text, as tables do, or an error.
+
+        None is a column that the design never buys.
+        """
+        if (column := self.columns.get(str(name))) is not None or str(name) in self._never:
             return column
         inside = [column.name for column in self.columns.values() if column.unit == name]
         if inside:

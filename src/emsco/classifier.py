@@ -61,8 +61,8 @@ class MultiStageClassifier(StagedClassifier):
     Parameters
     ----------
     design : array-like of int of shape (n_features,), or list of lists of names
-        The stage, from 0, in which each feature is bought; or the names bought stage after stage. None: everything
-        in one stage.
+        The stage, from 0, in which each feature is bought, -1 if never; or the names bought stage after stage. None:
+        everything in one stage.
     costs : None, array-like, mapping or Prices
         Price of each column, in order or by name, or of units that yield several. None: every column costs 1.
     threshold : float
@@ -167,6 +167,8 @@ class EMSCOClassifier(StagedClassifier):
     max_stages : int or None
         Most stages of a design. None: half the features, but at least 10 and at most 30. With many columns, few stages
         make the search much faster.
+    removal : bool
+        Whether designs may leave features out: these are never bought, and the last stage knows all that are.
     search : "auto", Exact, BestFirst or Evolution
         How to search. ``Exact()`` proves the frontier, where the space is small enough; ``BestFirst()`` finds most of
         it; ``Evolution()`` is the paper's search. "auto": ``Exact()`` where that is estimated to take seconds, else
@@ -205,7 +207,7 @@ class EMSCOClassifier(StagedClassifier):
     point_ : int
         The point of the front in use.
     design_ : ndarray of shape (n_features,)
-        Its stage, from 0, of each feature.
+        Its stage, from 0, of each feature; -1: never bought.
     stages_ : list of Stage
         What each of its stages buys, its price and its trained model.
     search_ : Exact, BestFirst or Evolution
@@ -242,6 +244,7 @@ class EMSCOClassifier(StagedClassifier):
         threshold: float = 0.75,
         estimator: Any = None,
         max_stages: int | None = None,
+        removal: bool = False,
         search: Any = "auto",
         validation: Any = 1 / 3,
         choose: str | Callable[[Front], int] = "fitness",
@@ -263,6 +266,7 @@ class EMSCOClassifier(StagedClassifier):
         self.threshold = threshold
         self.estimator = estimator
         self.max_stages = max_stages
+        self.removal = removal
         self.search = search
         self.validation = validation
         self.choose = choose
@@ -450,11 +454,12 @@ class EMSCOClassifier(StagedClassifier):
         if self.estimator is not None:
             return Evolution()
         size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples}
-        if not is_affordable(**size):
+        removal = bool(self.removal)
+        if not is_affordable(**size, removal=removal):
             return BestFirst()
         if self.verbose:
-            n_designs = count_solutions(n_units, max_stages)
-            seconds = estimate_seconds(**size, n_jobs=n_jobs)
+            n_designs = count_solutions(n_units, max_stages, removal=removal)
+            seconds = estimate_seconds(**size, n_jobs=n_jobs, removal=removal)
             ProgressLine()(f"{n_designs:,} designs, about {seconds:.1g} s: searching exactly")
         return Exact()
 
@@ -475,6 +480,7 @@ class EMSCOClassifier(StagedClassifier):
             "threshold": repr(float(self.threshold)),
             "search": repr(settings),
             "max_stages": str(max_stages),
+            "removal": str(bool(self.removal)),
             "estimator": repr(setup.recipe),
             "seed": str(seed),
         }
@@ -511,6 +517,7 @@ class EMSCOClassifier(StagedClassifier):
             journal.begin(type(settings).__name__)
             cache.n_trained = history[-1][2] if history else 0
         size: dict[str, Any] = {"n_features": prices.n_units, "max_stages": max_stages, "rng": rng}
+        size["removal"] = bool(self.removal)
         if isinstance(settings, Evolution):
             found = evolve(cascade.tally, settings, **size, on_generation=on_generation, journal=journal)
         else:
@@ -541,9 +548,9 @@ class EMSCOClassifier(StagedClassifier):
         """Return the true frontier, or the best found before the search ended; nothing if "auto" should evolve."""
         if journal is not None:
             journal.begin(Exact.__name__)
-        check_affordable(
-            settings, n_units=prices.n_units, max_stages=max_stages, n_samples=y_validation.size, n_jobs=n_jobs
-        )
+        removal = bool(self.removal)
+        size = {"n_units": prices.n_units, "max_stages": max_stages, "n_samples": y_validation.size}
+        check_affordable(settings, **size, n_jobs=n_jobs, removal=removal)
         line = PhaseLine() if self.verbose else None
         bits = all_bits(
             trainer,
@@ -557,6 +564,7 @@ class EMSCOClassifier(StagedClassifier):
             bits,
             settings,
             max_stages=max_stages,
+            removal=removal,
             n_jobs=n_jobs,
             max_bytes=_AUTO_STATE_BYTES if self.search == "auto" else MAX_STATE_BYTES,
             started=started,
@@ -578,7 +586,7 @@ class EMSCOClassifier(StagedClassifier):
         return make_front(proof.designs, tally, proof.n_ties, proof.ties, prices.unit_names, proof.certificate)
 
     def _train_front(self, train: Callable[[BoolArray], list[StageModel]], front: Front) -> dict[bytes, StageModel]:
-        """Return the models of all feature sets that the front needs: an own estimator may take its time."""
+        """Return the models of all feature sets that the front needs, and of all features: it may take its time."""
         line = PhaseLine() if self.verbose else None
         sets = distinct_sets(front.designs)
         models: dict[bytes, StageModel] = {}
@@ -629,7 +637,7 @@ class EMSCOClassifier(StagedClassifier):
         cache = self.cache_bytes
         if isinstance(cache, bool) or not isinstance(cache, int | np.integer) or cache < 1:
             raise InvalidParameterError(f"cache_bytes must be a positive number of bytes; got {cache!r}.")
-        for name in ("refit", "verbose"):
+        for name in ("removal", "refit", "verbose"):
             if not isinstance(getattr(self, name), bool | np.bool_ | int):
                 raise InvalidParameterError(f"{name} must be True or False; got {getattr(self, name)!r}.")
 

@@ -144,6 +144,7 @@ _BEST = click.option(
     help="auto proves the true front where that takes seconds, else searches best-first; evolution is the paper's.",
 )
 @click.option("--max-stages", type=click.IntRange(min=1), metavar="N", help="Most stages of a design.")
+@click.option("--removal/--no-removal", default=False, show_default=True, help="Designs may leave features out.")
 @click.option(
     "--estimator",
     type=click.Choice(["logistic", "tree", "forest", "boosting", "naive-bayes"]),
@@ -181,6 +182,7 @@ def fit(
     best: str | None,
     search: str,
     max_stages: int | None,
+    removal: bool,
     estimator: str,
     time_limit: float | None,
     test_size: float,
@@ -216,6 +218,7 @@ def fit(
         threshold=threshold,
         estimator=_estimator(estimator),
         max_stages=max_stages,
+        removal=removal,
         search=_search(search, time_limit),
         refit=refit,
         random_state=seed,
@@ -456,7 +459,8 @@ def inspect(model: Path, as_json: bool) -> None:
     if as_json:
         records.print_json(records.facts_record(clf))
         return
-    facts = {name: value for name, value in records.facts_record(clf).items() if name not in ("prices", "stages")}
+    shown_below = ("prices", "stages", "never")
+    facts = {name: value for name, value in records.facts_record(clf).items() if name not in shown_below}
     show.print_facts({**facts, **clf.notes_})
     show.print_prices(clf)
     show.print_stages(clf, clf.evaluation_)

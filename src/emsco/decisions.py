@@ -144,7 +144,8 @@ class TrainedCascade:
         n_jobs : int
             Threads, where the compiled walk applies: logistic stages on a large table of numbers.
         """
-        numbers = table.numbers() if self._compiled is not None and None not in column_of else None
+        bought = [column_of[c] for stage in self._stages for c in stage.new_columns]
+        numbers = table.numbers() if self._compiled is not None and None not in bought else None
         if self._compiled is None or numbers is None:
             probabilities, exit_stage = self.probabilities(table, column_of, threshold)
             return *outcomes_of(probabilities), exit_stage
@@ -153,7 +154,7 @@ class TrainedCascade:
         code = np.empty(n_rows, dtype=np.intp)
         exit_stage = np.empty(n_rows, dtype=np.intp)
         cells, strides = _flat(numbers)
-        positions = np.array(column_of, dtype=np.uint64)
+        positions = np.array([0 if c is None else c for c in column_of], dtype=np.uint64)  # where None, nobody looks
         compiled = self._compiled
 
         def task(start: int) -> None:

@@ -39,8 +39,8 @@ class Front:
     Attributes
     ----------
     designs : ndarray of shape (n_points, n_features)
-        ``designs[i, f]`` is the stage, from 0, in which design i buys feature f: the simplest design met with its
-        objective vector (fewest stages, then the smaller row).
+        ``designs[i, f]`` is the stage, from 0, in which design i buys feature f, -1 if it never does: the simplest
+        design met with its objective vector (fewest stages, then fewest features, then the smaller row).
     coverage, accuracy, mean_cost : ndarray of shape (n_points,)
         On the validation samples. Accuracy is of the labels given, NaN where none is.
     fitness : ndarray of shape (n_points,)
@@ -277,11 +277,31 @@ def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
     --------
     >>> describe(np.array([0, 1, 0]), ("age", "blood", "sex"))
     'age, sex | blood'
+    >>> describe(np.array([0, -1, 1]), ("age", "blood", "sex"))
+    'age | sex; never blood'
     """
-    return " | ".join(
+    bought = " | ".join(
         ", ".join(name for name, stage in zip(feature_names, design, strict=True) if stage == j)
         for j in range(int(design.max()) + 1)
     )
+    never = never_bought(design, feature_names)
+    return f"{bought}; never {in_brief(never)}" if never else bought
+
+
+def never_bought(design: IntArray, feature_names: tuple[str, ...]) -> list[str]:
+    """Return what a design leaves out."""
+    return [name for name, stage in zip(feature_names, design, strict=True) if stage < 0]
+
+
+def in_brief(names: Sequence[str], most: int = 3) -> str:
+    """Return names in a row, or of many how many they are.
+
+    Examples
+    --------
+    >>> in_brief(["age", "sex"]), in_brief(["age", "sex"], most=1)
+    ('age, sex', '2 others')
+    """
+    return ", ".join(names) if len(names) <= most else f"{len(names)} others"
 
 
 def percent(share: float) -> str:

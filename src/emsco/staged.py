@@ -59,7 +59,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Decide each row with as few purchases as its design allows, or reject it.
 
         A cell is read only if its row has paid for it: unbought cells may hold anything, and a column that no waiting
-        row needs may be absent. Columns of a DataFrame are matched by name.
+        row needs, or the design never buys, may be absent. Columns of a DataFrame are matched by name.
 
         Parameters
         ----------
@@ -363,20 +363,21 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             stages.append(
                 Stage(
                     features=tuple(prices.unit_names[unit] for unit in new),
-                    price=prices.price_of(design == j, design < j),
+                    price=prices.price_of(design == j, (design >= 0) & (design < j)),
                     model=self._models[set_key(units)],
                     new_columns=tuple(c for unit in new for c in prices.unit_columns[unit]),
                     encoded_columns=self._encoder.positions(owned),
                 )
             )
-        paid = np.array([prices.price_of(design <= j) for j in range(len(stages))])
+        paid = np.array([prices.price_of((design >= 0) & (design <= j)) for j in range(len(stages))])
         return stages, paid, TrainedCascade(self._encoder, stages, n_classes=self.classes_.size)
 
 
 def distinct_sets(designs: IntArray) -> BoolArray:
-    """Return the feature sets that the designs need, each once."""
+    """Return the feature sets that the designs need, and that of everything, to compare with; each once."""
     acquired, exists = acquired_sets(designs)
-    return np.unique(acquired[exists], axis=0)
+    everything = np.ones((1, designs.shape[1]), dtype=np.bool_)
+    return np.unique(np.concatenate([acquired[exists], everything]), axis=0)
 
 
 def set_key(units: BoolArray) -> bytes:

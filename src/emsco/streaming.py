@@ -76,7 +76,8 @@ def predict_file(
         raise FileError(f"the columns {clash} cannot be kept: the output has columns of these names.")
     if INCONCLUSIVE in {str(label) for label in clf.classes_}:
         raise FileError(f"a class is called {INCONCLUSIVE!r}, as rows without a label are; rename it and fit again.")
-    features = [code.name for code in codes if code.name in source.names] if clf._named else source.names
+    bought_columns = {codes[c].name for stage in clf.stages_ for c in stage.new_columns}
+    features = [name for name in source.names if name in bought_columns] if clf._named else source.names
     if not clf._named and len(features) != clf.n_features_in_:
         raise InvalidInputError(
             f"{source.path} has {len(features)} columns, but the model was fitted on {clf.n_features_in_} without "

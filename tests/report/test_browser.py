@@ -9,7 +9,7 @@ import pandas as pd
 from playwright.sync_api import expect, sync_playwright  # waits by expect: the page's policy forbids eval
 import pytest
 
-from emsco import MultiStageClassifier
+from emsco import EMSCOClassifier, Evolution, MultiStageClassifier
 from emsco.report.html import render_page, write_report
 from emsco.report.summary import summarise
 from tests.report.test_html import HOSTILE
@@ -214,6 +214,21 @@ def test_a_given_design_has_a_report_without_a_frontier(open_page, held_out, tmp
         assert page.is_hidden("#frontier")
         assert page.is_visible("#results") == (evaluation is not None)
         assert stage_names(page) == [["age"], ["sex", "time"]]
+
+
+def test_what_is_never_bought_is_said(open_page, held_out, tmp_path):
+    X, y = held_out
+    clf = EMSCOClassifier(search=Evolution(population_size=20, max_generations=3), removal=True, random_state=0)
+    clf.fit(X[["age", "sex", "time"]], y).use(int(clf.front_.mean_cost.argmin()))
+    write_report(clf, tmp_path / "report.html")
+    page = open_page((tmp_path / "report.html").as_uri())
+    (bought,) = clf.stages_[0].features
+    never = ", ".join(name for name in ("age", "sex", "time") if name != bought)
+    assert "buys up to 1 of its 3 features in one stage" in page.inner_text("#headline")
+    assert f"Never bought: {never}." in page.inner_text("#design-lead")
+    assert f"{bought}; never {never}" in page.inner_text("#points")
+    assert page.locator("#price-list tbody td", has_text="never").count() == 2
+    assert "blank: never bought" in page.inner_text("#matrix-key")
 
 
 def test_hostile_names_are_shown_as_they_are(open_page, tmp_path):

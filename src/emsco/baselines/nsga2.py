@@ -183,7 +183,7 @@ def operators(settings: Evolution, max_stages: int, rng: np.random.Generator) ->
     class Reassignment(Mutation):  # type: ignore[misc]
         def _do(self, problem: Any, X: Any, *args: Any, **kwargs: Any) -> IntArray:
             parents = np.asarray(X, dtype=np.int64)
-            rates = {"rate": settings.mutation_rate, "stage_bias": settings.stage_bias}
+            rates: dict[str, Any] = {"rate": settings.mutation_rate, "stage_bias": settings.stage_bias}
             return compress(mutate(parents, **rates, max_stages=max_stages, rng=rng))
 
     # The rate of mutation is one per feature, so every child is handed to it.

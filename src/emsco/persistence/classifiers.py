@@ -176,7 +176,7 @@ class _Reading:
 
     def designs(self, prices: PriceList) -> IntArray:
         designs = self.array("designs", "<i8", None, prices.n_units)
-        if not len(designs) or not 0 <= designs.min() <= designs.max() < prices.n_units:
+        if not len(designs) or not -1 <= designs.min() <= designs.max() < prices.n_units:
             raise damaged("designs hold stages that there cannot be")
         if designs.size * (int(designs.max()) + 1) > _MOST_CELLS:
             raise ModelFileError(f"{len(designs):,} designs of {prices.n_units:,} units are more than can be read.")

@@ -10,7 +10,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from emsco.evaluation import Evaluation, Result
-from emsco.front import describe
+from emsco.front import describe, in_brief, never_bought
 
 _WIDE = 110  # characters; in a narrower terminal an interval stands below its figure
 
@@ -82,6 +82,8 @@ def print_stages(clf: Any, evaluation: Evaluation | None) -> None:
     if result is not None:
         grid.add_row("", "inconclusive", "", str(waiting), "", "")
     console().print(grid)
+    if never := never_bought(clf.design_, clf._prices.unit_names):
+        say(f"Never bought: {in_brief(never, most=20)}.\n")
 
 
 def print_results(clf: Any, evaluation: Evaluation | None) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.exceptions import InvalidParameterError, MissingDependencyError
+from emsco.front import in_brief, never_bought
 from emsco.objectives import FloatArray
 from emsco.report.summary import stage_flow, stage_reliability, threshold_sweep
 
@@ -127,6 +128,8 @@ class StagesDisplay:
         What each stage costs whoever reaches it.
     flow : dict
         Counts, as ``emsco.report.summary.stage_flow`` gives them.
+    never : sequence of str
+        What no stage buys.
 
     Attributes
     ----------
@@ -138,16 +141,25 @@ class StagesDisplay:
     ax_: NDArray[Any]
     figure_: "Figure | SubFigure"
 
-    def __init__(self, features: Sequence[Sequence[str]], price: Sequence[float], flow: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        features: Sequence[Sequence[str]],
+        price: Sequence[float],
+        flow: dict[str, Any],
+        *,
+        never: Sequence[str] = (),
+    ) -> None:
         self.features = features
         self.price = price
         self.flow = flow
+        self.never = never
 
     @classmethod
     def from_estimator(cls, clf: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Self:
         """Draw the design in use on rows with or without labels; without rows, on the validation rows."""
         flow = stage_flow(clf, X, y)
-        return cls([stage.features for stage in clf.stages_], [stage.price for stage in clf.stages_], flow).plot(ax)
+        features, price = [stage.features for stage in clf.stages_], [stage.price for stage in clf.stages_]
+        return cls(features, price, flow, never=never_bought(clf.design_, clf._prices.unit_names)).plot(ax)
 
     @property
     def mean_paid(self) -> FloatArray:
@@ -198,7 +210,8 @@ class StagesDisplay:
             start = start + counts
         axis.set_yticks(stages, labels)
         axis.set_ylim(stages.size - 0.4, -0.6)
-        _finish(axis, f"inputs, of {flow['n_rows']:,}", "", "Who leaves where", grid="x")
+        never = f"\nnever bought: {in_brief(self.never, most=4)}" if self.never else ""
+        _finish(axis, f"inputs, of {flow['n_rows']:,}{never}", "", "Who leaves where", grid="x")
         axis.legend(loc="lower right", fontsize=8, framealpha=0.9)
 
     def _draw_money(self, axis: "Axes") -> None:

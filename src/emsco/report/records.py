@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from emsco.evaluation import Evaluation, Result
+from emsco.front import never_bought
 
 
 def print_json(value: Any) -> None:
@@ -43,6 +44,7 @@ def point_record(clf: Any, i: int) -> dict[str, Any]:
     return {
         "point": i, "in_use": i == clf.point_, "coverage": point.coverage, "accuracy": point.accuracy,
         "mean_cost": point.mean_cost, "fitness": point.fitness, "ties": point.n_ties, "stages": stages,
+        "never": never_bought(point.design, names),
     }  # fmt: skip
 
 
@@ -86,4 +88,6 @@ def facts_record(clf: Any) -> dict[str, Any]:
             )
     facts["prices"] = dict(zip(clf._prices.unit_names, clf._prices.prices.tolist(), strict=True))
     facts["stages"] = [{"buys": list(stage.features), "price": stage.price} for stage in clf.stages_]
+    if never := never_bought(clf.design_, clf._prices.unit_names):
+        facts["never"] = never
     return facts

@@ -71,11 +71,12 @@ class Certificate:
 def estimate_seconds(*, n_units: int, max_stages: int, n_samples: int, n_jobs: int, removal: bool = False) -> float:
     """Return roughly how long a search takes, training apart: within a factor of five on the problems measured."""
     per_pair = _SECONDS_PER_PAIR.get(max_stages, _SECONDS_PER_DEEP_PAIR)
-    seconds: float = min(count_solutions(n_units, max_stages) * _SECONDS_PER_DESIGN, 3**n_units * per_pair)
+    n_designs = count_solutions(n_units, max_stages, removal=removal)
+    seconds: float = min(n_designs * _SECONDS_PER_DESIGN, 3**n_units * per_pair)
     return seconds * max(n_samples / 192, 1) / n_jobs
 
 
-def is_affordable(*, n_units: int, max_stages: int, n_samples: int) -> bool:
+def is_affordable(*, n_units: int, max_stages: int, n_samples: int, removal: bool = False) -> bool:
     """Return whether an exact search is one of seconds, with memory within its bound.
 
     The number of threads does not enter it: how many there are must not change what is found.
@@ -83,17 +84,20 @@ def is_affordable(*, n_units: int, max_stages: int, n_samples: int) -> bool:
     size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": 1}
     return (
         n_units <= _MAX_UNITS
-        and estimate_seconds(**size) <= _AFFORDABLE_SECONDS
+        and estimate_seconds(**size, removal=removal) <= _AFFORDABLE_SECONDS
         and bytes_needed(n_units, n_samples, 1) <= _MAX_BYTES
     )
 
 
-def check_affordable(settings: Exact, *, n_units: int, max_stages: int, n_samples: int, n_jobs: int) -> None:
+def check_affordable(
+    settings: Exact, *, n_units: int, max_stages: int, n_samples: int, n_jobs: int, removal: bool = False
+) -> None:
     """Raise if the space is too large, with its size, the time it would take, and what to do."""
-    n_designs = count_solutions(n_units, max_stages)
+    n_designs = count_solutions(n_units, max_stages, removal=removal)
     advice = "use fewer stages (max_stages), buy features together (Prices units), or search with BestFirst"
+    advice = f"buy every feature (removal=False), {advice}" if removal else advice
     size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": n_jobs}
-    seconds = estimate_seconds(**size)
+    seconds = estimate_seconds(**size, removal=removal)
     limit = f"max_designs is {settings.max_designs:,}" if settings.max_designs else "the limit is one hour"
     if seconds > _MAX_SECONDS if settings.max_designs is None else n_designs > settings.max_designs:
         raise SpaceTooLargeError(

@@ -51,10 +51,21 @@ class TiedDesigns:
         return cls({0: (0, []), **graph}, [Hit(len(chain) - 1, chain[-1], 0)], n_units)
 
     @cached_property
+    def _states(self) -> list[int]:
+        """The states that lead to the vector, parents first: they have the smaller numbers."""
+        found: set[int] = set()
+        new = [hit.state for hit in self._hits]
+        while new:
+            if (state := new.pop()) not in found:
+                found.add(state)
+                new += self._graph[state][1]
+        return sorted(found)
+
+    @cached_property
     def n_designs(self) -> int:
         """How many they are: one vector can have millions."""
         n_paths: dict[int, int] = {}
-        for state in sorted(self._graph):  # parents have the smaller numbers
+        for state in self._states:
             parents = self._graph[state][1]
             n_paths[state] = sum(n_paths[parent] for parent in parents) if parents else 1
         return sum(n_paths[hit.state] * self._n_endings(hit) for hit in self._hits)
@@ -62,7 +73,7 @@ class TiedDesigns:
     def simplest(self) -> IntArray:
         """Return the design of fewest stages, of these fewest units and, of these, the smallest row."""
         shortest: dict[int, tuple[int, ...]] = {}
-        for state in sorted(self._graph):
+        for state in self._states:
             owned, parents = self._graph[state]
             chains = [(*shortest[parent], owned) for parent in parents]
             shortest[state] = min(chains, key=self._complexity) if chains else ()

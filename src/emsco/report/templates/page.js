@@ -16,7 +16,13 @@ const state = {
 };
 
 const bought = (point, stage) => names.filter((_, u) => point.design[u] === stage);
-const describe = (point) => point.price.map((_, j) => bought(point, j).join(", ")).join(" | ");
+const never = (point, most) => {
+  const left = bought(point, -1);
+  return left.length > most ? `${left.length} others` : left.join(", ");
+};
+const describe = (point) =>
+  point.price.map((_, j) => bought(point, j).join(", ")).join(" | ") +
+  (point.design.includes(-1) ? `; never ${never(point, 3)}` : "");
 const rowsWord = hasTest ? "held-out rows" : "validation rows";
 const judged = (point) => point.test || point.validation;
 
@@ -33,8 +39,10 @@ function drawHeader() {
   const point = points[data.in_use];
   const figures = judged(point);
   const stages = point.price.length === 1 ? "one stage" : `up to ${point.price.length} stages`;
+  const nBought = point.design.filter((stage) => stage >= 0).length;
+  const some = nBought < units.length ? `up to ${nBought} of ` : "";
   byId("headline").textContent =
-    `A classifier that buys its ${plural(units.length, "feature")} in ${stages}, answers once it is at least ` +
+    `A classifier that buys ${some}its ${plural(units.length, "feature")} in ${stages}, answers once it is at least ` +
     `${+(100 * data.threshold).toFixed(2)}\u00a0% sure, and otherwise says nothing.`;
   const basis = byId("basis");
   if (figures === null) {
@@ -367,7 +375,8 @@ function drawDesign() {
   const point = points[state.picked];
   const flow = judged(point);
   byId("design-h").textContent = hasFront ? `Point ${state.picked}, stage by stage` : "The design, stage by stage";
-  const rule = "Whoever reaches a stage pays for it; whoever is sure enough leaves with a label.";
+  const without = point.design.includes(-1) ? ` Never bought: ${never(point, 12)}.` : "";
+  const rule = "Whoever reaches a stage pays for it; whoever is sure enough leaves with a label." + without;
   byId("design-lead").textContent =
     flow ? `What happens to the ${whole(flow.n_rows)} ${rowsWord}. ${rule}` : rule;
   const kinds = !flow ? [] : flow.right ? ["right", "wrong", "on", "none"] : ["label", "on", "none"];
@@ -556,7 +565,7 @@ function drawMatrix() {
     const swatch = h("i", { class: "shade" });
     swatch.style.opacity = strength(stage).toFixed(3);
     return h("span", null, swatch, String(stage + 1));
-  }));
+  }), points.some(({ design }) => design.includes(-1)) ? h("span", null, "blank: never bought") : "");
 }
 
 /** Frame the column of the point picked; drawing 30,000 cells anew for it would be felt. */
