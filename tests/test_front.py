@@ -7,13 +7,14 @@ import pytest
 from emsco.cascade import Tally
 from emsco.exceptions import InvalidParameterError, MissingDependencyError, NoSuchPointError
 from emsco.front import FrontPoint, describe, make_front
+from emsco.prices import resolve
 
 
 def front():
     designs = np.array([[0, 0, 0], [1, 0, 2], [1, 0, 1]])
     tally = Tally(
         n_samples=10,
-        reached=np.zeros((3, 3), np.int64),
+        reached=np.array([[10, 0, 0], [10, 5, 3], [10, 8, 0]]),
         n_conclusive=np.array([0, 9, 6]),
         n_correct=np.array([0, 6, 6]),
         total_ticks=np.array([10, 80, 90]),
@@ -21,7 +22,7 @@ def front():
         least_price=5.0,
     )
     ties = [np.repeat(row[None], n, axis=0) for row, n in zip(designs, (1, 7, 2), strict=True)]
-    return make_front(designs, tally, np.array([1, 7, 2]), ties, ("age", "sex", "blood"))
+    return make_front(designs, tally, np.array([1, 7, 2]), ties, resolve([3, 2, 5], ["age", "sex", "blood"]))
 
 
 def test_points_are_fittest_first():
@@ -61,7 +62,10 @@ def test_it_cannot_be_changed_by_accident():
 
 def test_the_frame_says_what_is_bought_when():
     frame = front().to_frame()
-    assert list(frame) == ["stages", "coverage", "accuracy", "mean_cost", "fitness", "ties", "design"]
+    assert list(frame) == [
+        "stages", "coverage", "coverage_low", "coverage_high", "accuracy", "accuracy_low", "accuracy_high",
+        "mean_cost", "mean_cost_low", "mean_cost_high", "fitness", "ties", "design",
+    ]  # fmt: skip
     assert frame["design"].tolist() == ["sex | age, blood", "sex | age | blood", "age, sex, blood"]
     assert describe(np.array([0, 1]), ("a", "b")) == "a | b"
 

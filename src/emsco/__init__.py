@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from emsco.evaluation import Evaluation
     from emsco.exceptions import EmscoError, EmscoWarning
     from emsco.front import Front
+    from emsco.objectives import Loss, Objective
     from emsco.persistence import load
     from emsco.prices import Prices
     from emsco.search.bestfirst import BestFirst
@@ -30,7 +31,9 @@ __all__ = [
     "Evolution",
     "Exact",
     "Front",
+    "Loss",
     "MultiStageClassifier",
+    "Objective",
     "Prices",
     "Reject",
     "Session",
@@ -50,7 +53,9 @@ _HOME = {
     "Evolution": "search.evolution",
     "Exact": "search.exact",
     "Front": "front",
+    "Loss": "objectives",
     "MultiStageClassifier": "classifier",
+    "Objective": "objectives",
     "Prices": "prices",
     "Reject": "acquisition",
     "Session": "acquisition",

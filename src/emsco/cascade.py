@@ -1,7 +1,7 @@
 """Outcomes along designs -> Tally: whole counts, computed on bitsets (§2)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from emsco._kernels import bitset
 from emsco.partition import IntArray, acquired_sets, stage_counts
 from emsco.prices import PriceList
 from emsco.stages.cache import StageCache
+
+_CELLS_AT_ONCE = 2**22  # counts by true class and label: 32 MiB
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Tally:
         Ticks per unit of money.
     least_price : float
         The smallest price that is not 0, in money.
+    values : ndarray of shape (n_designs, n_objectives) or None
+        Of objectives that the user chose; None: those of the paper, which follow from the counts.
     """
 
     n_samples: int
@@ -39,10 +43,16 @@ class Tally:
     total_ticks: IntArray
     scale: float
     least_price: float
+    values: NDArray[np.float64] | None = None
 
     @property
     def vectors(self) -> IntArray:
-        """(n_conclusive, n_correct, total_ticks) per design: equal rows are equal objective vectors."""
+        """Whole numbers per design: equal rows are equal objective vectors.
+
+        (n_conclusive, n_correct, total_ticks); of objectives that the user chose the bits of their values.
+        """
+        if self.values is not None:
+            return self.values.view(np.int64)
         return np.column_stack([self.n_conclusive, self.n_correct, self.total_ticks])
 
     def select(self, designs: NDArray[np.intp]) -> "Tally":
@@ -55,7 +65,12 @@ class Tally:
             self.total_ticks[designs],
             self.scale,
             self.least_price,
+            None if self.values is None else self.values[designs],
         )
+
+
+# Counts, stages and, by true class and label, confusion (n_designs, n_classes, n_classes + 1) of designs -> values.
+Score = Callable[[Tally, IntArray, IntArray], NDArray[np.float64]]
 
 
 class Cascade:
@@ -64,19 +79,24 @@ class Cascade:
     Parameters
     ----------
     cache : StageCache
+        If it tells classes apart, samples are counted by true class and label.
     prices : PriceList
+    score : callable or None
+        Values of the objectives that the user chose; it sees some of the designs at a time.
     """
 
-    def __init__(self, cache: StageCache, prices: PriceList) -> None:
+    def __init__(self, cache: StageCache, prices: PriceList, score: Score | None = None) -> None:
         self._cache = cache
         self._prices = prices
+        self._score = score
 
     def tally(self, population: IntArray) -> Tally:
         """Send the validation samples through every design of the population and count."""
         n_stages = stage_counts(population)
         deepest = int(n_stages.max())
         self._cache.require(deepest)
-        step = max(self._cache.capacity // deepest, 1)
+        n_classes = len(self._cache.truth)
+        step = max(min(self._cache.capacity // deepest, _CELLS_AT_ONCE // (n_classes + 1) ** 2), 1)
         return join_tallies(*(self._tally(population[i : i + step]) for i in range(0, len(population), step)))
 
     def _tally(self, population: IntArray) -> Tally:
@@ -89,11 +109,21 @@ class Cascade:
         n_conclusive = np.empty(n_designs, dtype=np.int64)
         n_correct = np.empty(n_designs, dtype=np.int64)
         cache = self._cache
-        bitset.walk(slots, n_stages, cache.everyone, cache.confident, cache.right, reached, n_conclusive, n_correct)
+        n_classes = len(cache.truth)
+        confusion = np.empty((n_designs, n_classes, n_classes + 1), dtype=np.int64)
+        if n_classes:
+            walk = bitset.walk_two_classes if n_classes == 2 else bitset.walk_by_class
+            walk(slots, n_stages, cache.truth, cache.confident, cache.labels, reached, confusion)
+            n_conclusive[:] = confusion[:, :, :-1].sum(axis=(1, 2))
+            n_correct[:] = np.trace(confusion, axis1=1, axis2=2)
+        else:
+            bitset.walk(slots, n_stages, cache.everyone, cache.confident, cache.right, reached, n_conclusive, n_correct)
         paid = self._prices.stage_ticks(acquired)
         total_ticks = (reached * paid).sum(axis=1)
         n_samples = int(reached[0, 0])
-        return Tally(n_samples, reached, n_conclusive, n_correct, total_ticks, self._prices.scale, self._prices.least)
+        money = (self._prices.scale, self._prices.least)
+        tally = Tally(n_samples, reached, n_conclusive, n_correct, total_ticks, *money)
+        return tally if self._score is None else replace(tally, values=self._score(tally, n_stages, confusion))
 
 
 def join_tallies(*parts: Tally) -> Tally:
@@ -110,6 +140,7 @@ def join_tallies(*parts: Tally) -> Tally:
         np.concatenate([part.total_ticks for part in parts]),
         parts[0].scale,
         parts[0].least_price,
+        None if parts[0].values is None else np.concatenate([part.values for part in parts if part.values is not None]),
     )
 
 
@@ -117,13 +148,16 @@ def pack_tally(tally: Tally) -> dict[str, NDArray[Any]]:
     """Return the counts as arrays."""
     return {
         "reached": tally.reached,
-        "vectors": tally.vectors,
+        "figures": np.array([tally.n_conclusive, tally.n_correct, tally.total_ticks]),
         "n_samples": np.array(tally.n_samples),
         "money": np.array([tally.scale, tally.least_price]),
+        **({} if tally.values is None else {"values": tally.values}),
     }
 
 
 def restore_tally(arrays: Mapping[str, NDArray[Any]]) -> Tally:
     """Return what ``pack_tally`` packed."""
-    vectors = np.ascontiguousarray(arrays["vectors"].T)
-    return Tally(int(arrays["n_samples"]), arrays["reached"], *vectors, *arrays["money"].tolist())
+    n_conclusive, n_correct, total_ticks = arrays["figures"]
+    counts = (int(arrays["n_samples"]), arrays["reached"], n_conclusive, n_correct, total_ticks)
+    scale, least_price = arrays["money"].tolist()
+    return Tally(*counts, scale, least_price, arrays.get("values"))

@@ -1,6 +1,6 @@
 """MultiStageClassifier (a given design) and EMSCOClassifier (a searched one), as scikit-learn estimators."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import ceil
 from os import PathLike
@@ -16,8 +16,8 @@ from emsco import __version__
 from emsco.cascade import Cascade
 from emsco.checkpoint import Arrays, Checkpoint, fingerprint
 from emsco.exceptions import InvalidInputError, InvalidParameterError, SearchInterruptedWarning, SuspiciousColumnWarning
-from emsco.front import Front, make_front, spread
-from emsco.objectives import measure
+from emsco.front import Front, check_choice, make_front, spread
+from emsco.objectives import PAPER, Aims, check_objectives, measure
 from emsco.operators.elitism import unique_vectors
 from emsco.partition import BoolArray, IntArray, check_design, count_solutions
 from emsco.prices import Costs, PriceList, resolve
@@ -177,8 +177,10 @@ class EMSCOClassifier(StagedClassifier):
         A fraction: this share of the rows, of each class, scores the designs and trains none. A whole number: so many
         folds take turns, so that every row is scored by stages trained without it, and the final stages are trained on
         all rows. A splitter of scikit-learn: its folds. If ``fit`` is given rows to score on, these are used instead.
-    choose : "fitness" or callable
-        Which point of the front to deploy: the fittest, or what a function of the front returns, an index.
+    choose : "fitness", "combined", "knee", mapping or callable
+        Which point of the front to deploy: the fittest, the one of the best combined score, the knee, what
+        ``front_.choose`` returns for the arguments in a mapping, or what a function of the front returns, an index.
+        If no point is within the limits of a mapping, ``fit`` raises `NoSuchPointError` with the fittest in use.
     refit : bool
         Train the deployed stages again on all rows, training and validation.
     random_state : int, RandomState or None
@@ -199,6 +201,11 @@ class EMSCOClassifier(StagedClassifier):
         dominated then is left out: a search with a fast learner, stages of a strong one. None: as in the search.
     calibration : "sigmoid", "isotonic", "temperature" or None
         How the probabilities of the final stages are calibrated, on folds of the training rows.
+    objectives : None or sequence of str, Loss and Objective
+        What designs are compared by, two or more of "coverage", "accuracy", "cost", "fpr" and "fnr" (wrong labels among
+        all rows of a class, the positive one being ``classes_[1]``; a rejected row is no error), "stages" (their
+        number), "worst_class_accuracy" (the least share of right labels over the true classes), `Loss` and `Objective`.
+        None: coverage, accuracy and cost. ``Exact()`` proves any two or all three of these, and no others.
 
     Attributes
     ----------
@@ -247,7 +254,7 @@ class EMSCOClassifier(StagedClassifier):
         removal: bool = False,
         search: Any = "auto",
         validation: Any = 1 / 3,
-        choose: str | Callable[[Front], int] = "fitness",
+        choose: str | Mapping[str, Any] | Callable[[Front], int] = "fitness",
         refit: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -257,6 +264,7 @@ class EMSCOClassifier(StagedClassifier):
         C: float | str = 1.0,
         final_estimator: Any = None,
         calibration: str | None = None,
+        objectives: Sequence[Any] | None = None,
     ) -> None:
         self.encoding = encoding
         self.C = C
@@ -275,6 +283,7 @@ class EMSCOClassifier(StagedClassifier):
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.cache_bytes = cache_bytes
+        self.objectives = objectives
 
     def fit(
         self,
@@ -324,6 +333,10 @@ class EMSCOClassifier(StagedClassifier):
         rehearsal = self._rehearsal(table, codes, classes, prices, X_val, y_val, split_rng)
         y_validation = rehearsal.y
         check_validation_size(y_validation.size)
+        aims = check_objectives(self.objectives, np.bincount(y_validation, minlength=classes.size))
+        self._check_choice(aims)
+        if isinstance(self.search, Exact):
+            _check_provable(aims)
         recipe = settle(
             rehearsal,
             Recipe(check_estimator(self.estimator, "estimator")),
@@ -333,7 +346,7 @@ class EMSCOClassifier(StagedClassifier):
             n_jobs=n_jobs,
         )
         setup = prepare(rehearsal, recipe, seed=seed, n_jobs=n_jobs)
-        settings = self._settings(prices.n_units, max_stages, y_validation.size, n_jobs)
+        settings = self._settings(prices.n_units, max_stages, y_validation.size, n_jobs, aims)
         history: list[tuple[int, int, int]] = []
         journal = None
         if checkpoint is not None:
@@ -341,30 +354,22 @@ class EMSCOClassifier(StagedClassifier):
             journal = _Journal(checkpoint, history)
             if journal.phase == BestFirst.__name__ and self.search == "auto":
                 settings = BestFirst()  # the proof was given up before
-        cache = StageCache(
-            setup.trainer,
-            y_validation,
-            n_units=prices.n_units,
-            threshold=threshold,
-            max_bytes=int(self.cache_bytes),
-            store=checkpoint,
-        )
-        cascade = Cascade(cache, prices)
+        cache, cascade = self._scoring(setup, y_validation, prices, threshold, aims, checkpoint)
         front: Front | None = None
         started = perf_counter() - (journal.seconds if journal else 0.0)
         if isinstance(settings, Exact):
             front = self._search_exactly(
-                settings, setup.trainer, y_validation, prices, cascade, max_stages, n_jobs, started, journal
+                settings, setup.trainer, y_validation, prices, cascade, aims, max_stages, n_jobs, started, journal
             )
         if front is None:
             settings = BestFirst() if isinstance(settings, Exact) else settings
-            front = self._search(settings, cache, cascade, prices, max_stages, search_rng, history, journal)
+            front = self._search(settings, cache, cascade, prices, aims, max_stages, search_rng, history, journal)
         seconds = perf_counter() - started
         n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
         final = self._final_recipe(recipe)
         if final is not None:
             setup = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
-            front, cache = self._judge_again(front, setup, y_validation, prices, threshold)
+            front, cache = self._judge_again(front, setup, y_validation, prices, threshold, aims)
         train = cache.models
         if self.refit and not rehearsal.crosses:
             with warnings.catch_warnings():
@@ -382,7 +387,8 @@ class EMSCOClassifier(StagedClassifier):
         self.n_generations_ = max(len(history) - isinstance(settings, Evolution), 0)
         self.n_feature_sets_ = n_feature_sets
         self._models = models
-        return self.use(0 if self.choose == "fitness" else self.choose(front))  # type: ignore[operator]
+        self.use(0)  # whatever becomes of the choice, there is a point in use
+        return self.use(self._chosen())
 
     def _rehearsal(
         self,
@@ -426,11 +432,11 @@ class EMSCOClassifier(StagedClassifier):
         return Recipe(final, encoding)
 
     def _judge_again(
-        self, front: Front, setup: Setup, y: IntArray, prices: PriceList, threshold: float
+        self, front: Front, setup: Setup, y: IntArray, prices: PriceList, threshold: float, aims: Aims | None
     ) -> tuple[Front, StageCache]:
         """Return what is non-dominated of a front once its stages are trained in another way."""
         designs = front.designs[spread(front, _MOST_FINAL)]
-        cache = StageCache(setup.trainer, y, n_units=prices.n_units, threshold=threshold, max_bytes=self.cache_bytes)
+        cache, cascade = self._scoring(setup, y, prices, threshold, aims, None)
         sets = distinct_sets(designs)
         line = PhaseLine() if self.verbose else None
         for i in range(0, len(sets), _SETS_AT_ONCE):
@@ -439,15 +445,48 @@ class EMSCOClassifier(StagedClassifier):
                 line("training the final stages", min((i + _SETS_AT_ONCE) / len(sets), 1.0))
         if line is not None:
             line.close()
-        tally = Cascade(cache, prices).tally(designs)
-        rank = pareto_rank(measure(tally))
+        tally = cascade.tally(designs)
+        objectives = measure(tally) if aims is None else aims.measure(tally)
+        rank = pareto_rank(objectives)
         best = np.flatnonzero(rank == rank.max())
-        best = best[unique_vectors(np.arange(best.size), tally.vectors[best])]
+        best = best[unique_vectors(np.arange(best.size), tally.select(best).vectors)]
         ties = [design[None] for design in designs[best]]
         n_ties = np.ones(best.size, dtype=np.int64)
-        return make_front(designs[best], tally.select(best), n_ties, ties, prices.unit_names), cache
+        return make_front(designs[best], tally.select(best), n_ties, ties, prices, aims=aims), cache
 
-    def _settings(self, n_units: int, max_stages: int, n_samples: int, n_jobs: int) -> Evolution | BestFirst | Exact:
+    def _scoring(
+        self,
+        setup: Setup,
+        y: IntArray,
+        prices: PriceList,
+        threshold: float,
+        aims: Aims | None,
+        store: Checkpoint | None,
+    ) -> tuple[StageCache, Cascade]:
+        """Return what trains feature sets and what counts designs."""
+        cache = StageCache(
+            setup.trainer,
+            y,
+            n_units=prices.n_units,
+            threshold=threshold,
+            max_bytes=int(self.cache_bytes),
+            store=store,
+            n_classes=setup.problems[0].n_classes if aims is not None and aims.by_class else 0,
+        )
+        return cache, Cascade(cache, prices, None if aims is None else aims.score)
+
+    def _chosen(self) -> Any:
+        if callable(self.choose):
+            return self.choose(self.front_)
+        if self.choose == "fitness":
+            return 0
+        if self.choose == "knee":
+            return self.front_.knee()
+        return self.front_.choose(**(self.choose if isinstance(self.choose, Mapping) else {"best": self.choose}))
+
+    def _settings(
+        self, n_units: int, max_stages: int, n_samples: int, n_jobs: int, aims: Aims | None
+    ) -> Evolution | BestFirst | Exact:
         """Return how to search; "auto" trains as many feature sets as their training allows."""
         if self.search != "auto":
             return self.search  # type: ignore[no-any-return]
@@ -455,7 +494,7 @@ class EMSCOClassifier(StagedClassifier):
             return Evolution()
         size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples}
         removal = bool(self.removal)
-        if not is_affordable(**size, removal=removal):
+        if not is_affordable(**size, removal=removal) or not _is_provable(aims):
             return BestFirst()
         if self.verbose:
             n_designs = count_solutions(n_units, max_stages, removal=removal)
@@ -478,6 +517,7 @@ class EMSCOClassifier(StagedClassifier):
             "data": fingerprint(*data),
             "prices": fingerprint(prices.own_ticks, prices.shared_ticks, prices.groups, np.array(prices.scale)),
             "threshold": repr(float(self.threshold)),
+            "objectives": repr(self.objectives),
             "search": repr(settings),
             "max_stages": str(max_stages),
             "removal": str(bool(self.removal)),
@@ -491,6 +531,7 @@ class EMSCOClassifier(StagedClassifier):
         cache: StageCache,
         cascade: Cascade,
         prices: PriceList,
+        aims: Aims | None,
         max_stages: int,
         rng: np.random.Generator,
         history: list[tuple[int, int, int]],
@@ -518,6 +559,7 @@ class EMSCOClassifier(StagedClassifier):
             cache.n_trained = history[-1][2] if history else 0
         size: dict[str, Any] = {"n_features": prices.n_units, "max_stages": max_stages, "rng": rng}
         size["removal"] = bool(self.removal)
+        size["measure"] = measure if aims is None else aims.measure
         if isinstance(settings, Evolution):
             found = evolve(cascade.tally, settings, **size, on_generation=on_generation, journal=journal)
         else:
@@ -531,7 +573,7 @@ class EMSCOClassifier(StagedClassifier):
                 stacklevel=3,
             )
         n_ties = np.array([len(tied) for tied in found.ties])
-        return make_front(found.designs, found.tally, n_ties, found.ties, prices.unit_names)
+        return make_front(found.designs, found.tally, n_ties, found.ties, prices, aims=aims)
 
     def _search_exactly(
         self,
@@ -540,6 +582,7 @@ class EMSCOClassifier(StagedClassifier):
         y_validation: IntArray,
         prices: PriceList,
         cascade: Cascade,
+        aims: Aims | None,
         max_stages: int,
         n_jobs: int,
         started: float,
@@ -583,7 +626,19 @@ class EMSCOClassifier(StagedClassifier):
                 stacklevel=3,
             )
         tally = cascade.tally(proof.designs)
-        return make_front(proof.designs, tally, proof.n_ties, proof.ties, prices.unit_names, proof.certificate)
+        best = np.arange(len(proof.designs))
+        if aims is not None:
+            # By two of the three objectives, the frontier is what is not dominated within the frontier of all three.
+            # Let no design dominate d in the two. Some d' of the frontier of all three is no worse than d in any of
+            # them, so in the two it equals d: no vector is missing. A d' that any d dominates in the two is, for the
+            # same reason, dominated by one of that frontier: there is none too many. And none comes twice: of d' and
+            # d'' that are equal in two objectives one would dominate the other by the third.
+            rank = pareto_rank(aims.measure(tally))
+            best = np.flatnonzero(rank == rank.max())
+        ties = [proof.ties[i] for i in best]
+        return make_front(
+            proof.designs[best], tally.select(best), proof.n_ties[best], ties, prices, proof.certificate, aims
+        )
 
     def _train_front(self, train: Callable[[BoolArray], list[StageModel]], front: Front) -> dict[bytes, StageModel]:
         """Return the models of all feature sets that the front needs, and of all features: it may take its time."""
@@ -624,11 +679,16 @@ class EMSCOClassifier(StagedClassifier):
     def _designs(self) -> IntArray:
         return self.front_.designs
 
-    def _check_parameters(self) -> None:
-        if self.choose != "fitness" and not callable(self.choose):
+    def _check_choice(self, aims: Aims | None) -> None:
+        if isinstance(self.choose, Mapping):
+            check_choice(self.choose, PAPER if aims is None else aims.names)
+        elif not callable(self.choose) and str(self.choose) not in ("fitness", "combined", "knee"):
             raise InvalidParameterError(
-                f"choose must be 'fitness' or a function of the front that returns an index; got {self.choose!r}."
+                "choose must be 'fitness', 'combined', 'knee', a mapping of arguments for Front.choose, or a function "
+                f"of the front that returns an index; got {self.choose!r}."
             )
+
+    def _check_parameters(self) -> None:
         check_learning(self.encoding, self.C)
         if self.calibration not in (None, "sigmoid", "isotonic", "temperature"):
             raise InvalidParameterError(
@@ -685,6 +745,18 @@ def _check_search(search: Any) -> None:
     if not isinstance(search, Evolution | BestFirst | Exact) and not (isinstance(search, str) and search == "auto"):
         raise InvalidParameterError(
             f"search must be 'auto', emsco.Exact(...), emsco.BestFirst(...) or emsco.Evolution(...); got {search!r}."
+        )
+
+
+def _is_provable(aims: Aims | None) -> bool:
+    return aims is None or set(aims.names) <= set(PAPER)
+
+
+def _check_provable(aims: Aims | None) -> None:
+    if aims is not None and not _is_provable(aims):
+        others = ", ".join(name for name in aims.names if name not in PAPER)
+        raise InvalidParameterError(
+            f"Exact() proves frontiers of coverage, accuracy and cost, not of {others}; use BestFirst() or Evolution()."
         )
 
 

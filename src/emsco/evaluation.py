@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -69,10 +68,8 @@ class Result:
             return binomial_interval(sum(self.answered), self.n_rows, level)
         if figure == "accuracy":
             return binomial_interval(sum(self.right), sum(self.answered), level)
-        left, paid, mean = np.array(self.left), np.array(self.paid), self.mean_cost
-        variance = float(np.dot(left, (paid - mean) ** 2)) / max(self.n_rows - 1, 1)
-        margin = float(norm.ppf((1 + level) / 2)) * sqrt(variance / self.n_rows)
-        return max(mean - margin, 0.0), mean + margin
+        low, high = mean_intervals(np.array([self.left]), np.array([self.paid]), level)
+        return float(low[0]), float(high[0])
 
 
 @dataclass(frozen=True)
@@ -155,10 +152,45 @@ def binomial_interval(n_hits: int, n: int, level: float = 0.95) -> tuple[float, 
     >>> low, round(high, 3)
     (0.0, 0.116)
     """
-    tail = (1 - level) / 2
-    low = float(beta.ppf(tail, n_hits, n - n_hits + 1)) if n_hits else 0.0
-    high = float(beta.ppf(1 - tail, n_hits + 1, n - n_hits)) if n_hits < n else 1.0
+    low, high = binomial_intervals(np.array([n_hits]), np.array([n]), level)
+    return float(low[0]), float(high[0])
+
+
+def binomial_intervals(
+    n_hits: NDArray[np.int64], n: NDArray[np.int64], level: float = 0.95
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lower and upper ends of the exact intervals of many shares."""
+    tail, missed = (1 - level) / 2, n - n_hits
+    low = np.where(n_hits > 0, beta.ppf(tail, np.maximum(n_hits, 1), missed + 1), 0.0)
+    high = np.where(missed > 0, beta.ppf(1 - tail, n_hits + 1, np.maximum(missed, 1)), 1.0)
     return low, high
+
+
+def mean_intervals(
+    left: NDArray[np.int64], paid: NDArray[np.float64], level: float = 0.95
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lower and upper ends of the normal intervals of mean costs; parameters as in ``mean_and_error``."""
+    mean, error = mean_and_error(left, paid)
+    margin = norm.ppf((1 + level) / 2) * error
+    return np.maximum(mean - margin, 0.0), mean + margin
+
+
+def mean_and_error(
+    left: NDArray[np.int64], paid: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean costs and their standard errors.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_designs, n_stages)
+        Rows that leave at each stage, with or without a label.
+    paid : ndarray of shape (n_designs, n_stages)
+        What they have paid by then.
+    """
+    n_rows = left.sum(axis=1)
+    mean = (left * paid).sum(axis=1) / n_rows
+    variance = (left * (paid - mean[:, None]) ** 2).sum(axis=1) / np.maximum(n_rows - 1, 1)
+    return mean, np.sqrt(variance / n_rows)
 
 
 def _result(record: Mapping[str, Any]) -> Result:

@@ -1,7 +1,7 @@
 """Front: the answer of a search, best first."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, overload
 
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from emsco.cascade import Tally
 from emsco.exceptions import InvalidParameterError, MissingDependencyError, NoSuchPointError
-from emsco.objectives import FloatArray, measure
+from emsco.objectives import PAPER, PAPER_MAXIMISE, Aims, FloatArray, measure
 from emsco.operators.elitism import best_first
-from emsco.partition import IntArray, stage_counts
+from emsco.partition import IntArray, acquired_sets, stage_counts
+from emsco.prices import PriceList
 from emsco.ranking import norm
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class FrontPoint:
     fitness: float
     n_stages: int
     n_ties: int
+    values: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +47,10 @@ class Front:
         On the validation samples. Accuracy is of the labels given, NaN where none is.
     fitness : ndarray of shape (n_points,)
         Norm of (coverage, accuracy, least cost / cost): the paper's fitness of the front as a generation of its own.
+        With other objectives, norm of their gains.
     n_ties : ndarray of shape (n_points,)
         Designs that share the objective vector, this one included: all of them after an exact search, else those met.
+        After an exact search by two of the paper's objectives, those of them that are best in the third.
     ties : tuple of iterable
         Of each point, these designs; after an exact search they are found as they are asked for.
     feature_names : tuple of str
@@ -55,6 +59,16 @@ class Front:
         Validation samples behind the figures.
     reached : ndarray of shape (n_points, n_stages)
         How many of them reach each stage.
+    paid : ndarray of shape (n_points, n_stages)
+        What one has paid by the end of each stage.
+    total_price : float
+        Price of everything.
+    objectives : tuple of str
+        Names of the objectives searched by.
+    maximise : tuple of bool
+        Of which of them more is better.
+    values : ndarray of shape (n_points, n_objectives)
+        Their values.
     certificate : Certificate or None
         What an exact search looked at, and whether the frontier is proven to be the true one.
     """
@@ -69,12 +83,23 @@ class Front:
     feature_names: tuple[str, ...]
     n_samples: int
     reached: IntArray
+    paid: FloatArray
+    total_price: float
+    objectives: tuple[str, ...]
+    maximise: tuple[bool, ...]
+    values: FloatArray
     certificate: Any = None
 
     @property
     def n_stages(self) -> IntArray:
         """Stages of each design."""
         return stage_counts(self.designs)
+
+    @property
+    def extra(self) -> dict[str, FloatArray]:
+        """Values of the objectives, by name, that have no attribute of their own."""
+        known = (*PAPER, "stages")
+        return {n: values for n, values in zip(self.objectives, self.values.T, strict=True) if n not in known}
 
     def __len__(self) -> int:
         return len(self.designs)
@@ -95,22 +120,59 @@ class Front:
             float(self.fitness[index]),
             int(self.n_stages[index]),
             int(self.n_ties[index]),
+            self.values[index],
         )
 
     def _select(self, points: NDArray[np.intp]) -> "Front":
-        return Front(
-            _frozen(self.designs[points]),
-            _frozen(self.coverage[points]),
-            _frozen(self.accuracy[points]),
-            _frozen(self.mean_cost[points]),
-            _frozen(self.fitness[points]),
-            _frozen(self.n_ties[points]),
-            tuple(self.ties[i] for i in points),
-            self.feature_names,
-            self.n_samples,
-            _frozen(self.reached[points]),
-            self.certificate,
-        )
+        arrays: dict[str, Any] = {name: _frozen(getattr(self, name)[points]) for name in _PER_POINT}
+        return replace(self, ties=tuple(self.ties[i] for i in points), **arrays)
+
+    def interval(self, figure: str, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper ends of the confidence intervals of a figure, on the rows that scored the points.
+
+        Exact binomial (Clopper and Pearson) for shares, normal for the cost. They tell how much the number of rows
+        leaves open for a design fixed beforehand; that the points were selected on these rows is not in them.
+
+        Parameters
+        ----------
+        figure : "coverage", "accuracy" or "cost"
+        level : float
+            Confidence, between 0 and 1.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n_points,)
+        """
+        from emsco.evaluation import binomial_intervals, mean_intervals  # which knows decisions, and these fronts
+
+        if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
+            raise InvalidParameterError(f"level must be a share between 0 and 1, such as 0.95; got {level!r}.")
+        if figure == "coverage":
+            return binomial_intervals(self._n_conclusive, np.full(len(self), self.n_samples), level)
+        if figure == "accuracy":
+            return binomial_intervals(self._n_correct, self._n_conclusive, level)
+        if figure in ("cost", "mean_cost"):
+            return mean_intervals(self._left, self.paid, level)
+        raise InvalidParameterError(f"figure must be coverage, accuracy or cost; got {figure!r}.")
+
+    @property
+    def _n_conclusive(self) -> IntArray:
+        return np.rint(self.coverage * self.n_samples).astype(np.int64)
+
+    @property
+    def _n_correct(self) -> IntArray:
+        return np.rint(np.nan_to_num(self.accuracy) * self._n_conclusive).astype(np.int64)
+
+    @property
+    def _left(self) -> IntArray:
+        """Rows that leave at each stage, with or without a label."""
+        return -np.diff(self.reached, axis=1, append=0)
+
+    @property
+    def combined(self) -> FloatArray:
+        """Coverage + accuracy + the share of the price of everything that is saved: the paper's combined score."""
+        spent = self.mean_cost / self.total_price if self.total_price > 0 else np.zeros(len(self))
+        return np.asarray(self.coverage + np.nan_to_num(self.accuracy) + 1 - spent)
 
     def choose(
         self,
@@ -119,6 +181,7 @@ class Front:
         min_coverage: float | None = None,
         min_accuracy: float | None = None,
         best: str = "fitness",
+        one_standard_error: bool = False,
     ) -> int:
         """Return the point that is best of those within the limits, ready for ``EMSCOClassifier.use``.
 
@@ -128,13 +191,23 @@ class Front:
             Most mean cost.
         min_coverage, min_accuracy : float or None
             Least coverage and accuracy, between 0 and 1.
-        best : "accuracy", "coverage", "cost" or "fitness"
+        best : "accuracy", "coverage", "cost", "fitness", "combined", or the name of an objective searched by
             What decides between several; on a tie the other figures do, in this order: accuracy, coverage, cost.
+        one_standard_error : bool
+            Return not the best, but the simplest point (fewest stages, then cheapest) that is worse by no more than one
+            standard error of the difference. For accuracy, coverage, cost and combined.
 
         Raises
         ------
         NoSuchPointError
             No point is within the limits; the message says how near the front comes to each.
+
+        Notes
+        -----
+        The error of a share is the standard deviation of its posterior under a flat prior, which is not 0 where three
+        of three labels are right. Points are scored on the same rows, but which rows each gets right is not kept: the
+        error of a difference is that of independent rows, which is rather too large than too small. The error of the
+        combined score is at most the sum of the errors of its parts, and that is used.
 
         Examples
         --------
@@ -146,20 +219,15 @@ class Front:
         True
         """
         limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy}
-        for name, value in limits.items():
-            number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-            most = np.inf if name == "max_cost" else 1
-            if value is not None and not (number and 0 <= value <= most):
-                wanted = "a number of at least 0" if name == "max_cost" else "a share between 0 and 1, such as 0.9"
-                raise InvalidParameterError(f"{name} must be {wanted}; got {value!r}.")
+        check_choice({**limits, "best": best, "one_standard_error": one_standard_error}, self.objectives)
         keys = {
+            **dict(zip(self.objectives, np.where(self.maximise, -self.values, self.values).T, strict=True)),
             "accuracy": -np.nan_to_num(self.accuracy, nan=-1.0),
             "coverage": -self.coverage,
             "cost": self.mean_cost,
             "fitness": -self.fitness,
+            "combined": -self.combined,
         }
-        if best not in keys:
-            raise InvalidParameterError(f"best must be one of {', '.join(keys)}; got {best!r}.")
         within = {
             "max_cost": self.mean_cost <= (np.inf if max_cost is None else max_cost),
             "min_coverage": self.coverage >= (min_coverage or 0.0),
@@ -169,7 +237,48 @@ class Front:
         if not allowed.size:
             raise NoSuchPointError(self._nearest_miss({k: v for k, v in limits.items() if v is not None}, within))
         ties = [keys[name][allowed] for name in ("cost", "coverage", "accuracy", best)]
-        return int(allowed[np.lexsort(ties)[0]])
+        order = allowed[np.lexsort(ties)]
+        if one_standard_error:
+            worse, error = keys[best] - keys[best][order[0]], self._errors(best)
+            order = order[worse[order] <= np.hypot(error, error[order[0]])[order]]
+            order = order[np.lexsort((self.mean_cost[order], self.n_stages[order]))]
+        return int(order[0])
+
+    def _errors(self, figure: str) -> FloatArray:
+        """Return the standard error of a figure, point by point."""
+        from emsco.evaluation import mean_and_error
+
+        if figure == "combined":
+            cost = self._errors("cost") / self.total_price if self.total_price > 0 else np.zeros(len(self))
+            return np.asarray(self._errors("coverage") + self._errors("accuracy") + cost)
+        if figure == "cost":
+            return mean_and_error(self._left, self.paid)[1]
+        n_hits, n = self._n_correct, self._n_conclusive
+        if figure == "coverage":
+            n_hits, n = self._n_conclusive, np.full(len(self), self.n_samples)
+        share = (n_hits + 1) / (n + 2)
+        return np.asarray(np.sqrt(share * (1 - share) / (n + 3)))
+
+    def knee(self) -> int:
+        """Return the point where the front bends most, ready for ``EMSCOClassifier.use``.
+
+        Every objective is scaled to run from 0, the best of the front, to 1, the worst. The best points of each
+        objective span a line (two objectives), a plane (three) or more; the knee is the point farthest from it on the
+        side of better values, where a little more of one objective costs much of the others. If no point is on that
+        side, it is the fittest of those on the plane.
+        """
+        values = np.nan_to_num(self.values)  # an accuracy of nothing counts as 0, as in the search
+        losses = np.where(self.maximise, -values, values)
+        losses = losses - losses.min(axis=0)
+        span = losses.max(axis=0)
+        losses /= np.where(span > 0, span, 1)
+        extremes = losses[[np.lexsort((losses.sum(axis=1), column))[0] for column in losses.T]]
+        offsets = losses - extremes[0]
+        _, sizes, directions = np.linalg.svd(extremes[1:] - extremes[0], full_matrices=False)
+        plane = directions[sizes > 1e-9]  # one point may be the best in two objectives: then it is a smaller one
+        beyond = offsets - offsets @ plane.T @ plane
+        distance = np.sqrt((beyond**2).sum(axis=1)) * -np.sign(beyond.sum(axis=1))
+        return int(np.argmax(distance.round(9)))
 
     def _nearest_miss(self, limits: dict[str, Any], within: dict[str, NDArray[np.bool_]]) -> str:
         """Say how far each limit would have to give way for the others to hold."""
@@ -212,12 +321,16 @@ class Front:
         """
         if width is None:
             width = get_terminal_size((110, 24)).columns
-        lines = ["point  fitness  stages  coverage  accuracy   mean cost  what is bought, stage | stage"[:width]]
+        extra = {name: (values, max(len(name), 8)) for name, values in self.extra.items()}
+        names = "".join(f"{name:>{room}}  " for name, (_, room) in extra.items())
+        lines = [
+            f"point  fitness  stages  coverage  accuracy   mean cost  {names}what is bought, stage | stage"[:width]
+        ]
         for i, point in enumerate(self[:most]):
             figures = (
                 f"{i:5d}  {point.fitness:7.3f}  {point.n_stages:6d}  {percent(point.coverage):>8}  "
                 f"{percent(point.accuracy):>8}  {point.mean_cost:10,.2f}  "
-            )
+            ) + "".join(f"{values[i]:{room}.4g}  " for values, room in extra.values())
             design = describe(point.design, self.feature_names)
             room = max(width - len(figures), 10)
             lines.append(figures + (design if len(design) <= room else design[: room - 3] + "..."))
@@ -245,13 +358,19 @@ class Front:
         return FrontDisplay.from_front(self, ax=ax, highlight=highlight)
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame, a row per point: its figures, and what it buys, stage after stage."""
+        """Return a pandas DataFrame, a row per point: its figures, and what it buys, stage after stage.
+
+        ``_low`` and ``_high`` are the ends of 95 % intervals, see ``interval``.
+        """
+        figures: dict[str, Any] = {}
+        for figure in ("coverage", "accuracy", "mean_cost"):
+            low, high = self.interval(figure)
+            figures |= {figure: getattr(self, figure), f"{figure}_low": low, f"{figure}_high": high}
         return data_frame(
             {
                 "stages": self.n_stages,
-                "coverage": self.coverage,
-                "accuracy": self.accuracy,
-                "mean_cost": self.mean_cost,
+                **figures,
+                **self.extra,
                 "fitness": self.fitness,
                 "ties": self.n_ties,
                 "design": [describe(design, self.feature_names) for design in self.designs],
@@ -268,6 +387,35 @@ def spread(front: Front, n_points: int) -> NDArray[np.intp]:
     by_cost = by_cost[by_cost >= fittest.size]
     even = np.linspace(0, by_cost.size - 1, n_points - fittest.size).round().astype(np.intp)
     return np.concatenate([fittest, by_cost[even]])
+
+
+_PER_POINT = ("designs", "coverage", "accuracy", "mean_cost", "fitness", "n_ties", "reached", "paid", "values")
+
+
+def check_choice(choice: Mapping[str, Any], objectives: tuple[str, ...]) -> None:
+    """Raise unless these are arguments for ``Front.choose`` on a front of these objectives."""
+    with_error = ("accuracy", "coverage", "cost", "combined")
+    bests = tuple(dict.fromkeys((*with_error, "fitness", *objectives)))
+    names = ("max_cost", "min_coverage", "min_accuracy", "best", "one_standard_error")
+    unknown = sorted(str(name) for name in choice if name not in names)
+    if unknown:
+        raise InvalidParameterError(f"a point is chosen by {', '.join(names)}; got {', '.join(unknown)}.")
+    for name in names[:3]:
+        value = choice.get(name)
+        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        most = np.inf if name == "max_cost" else 1
+        if value is not None and not (number and 0 <= value <= most):
+            wanted = "a number of at least 0" if name == "max_cost" else "a share between 0 and 1, such as 0.9"
+            raise InvalidParameterError(f"{name} must be {wanted}; got {value!r}.")
+    best, one_standard_error = choice.get("best", "fitness"), choice.get("one_standard_error", False)
+    if best not in bests:
+        raise InvalidParameterError(f"best must be one of {', '.join(bests)}; got {best!r}.")
+    if not isinstance(one_standard_error, bool | np.bool_):
+        raise InvalidParameterError(f"one_standard_error must be True or False; got {one_standard_error!r}.")
+    if one_standard_error and best not in with_error:
+        raise InvalidParameterError(
+            f"one_standard_error goes with best = {', '.join(with_error)}; the error of {best} is not known."
+        )
 
 
 def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
@@ -323,16 +471,31 @@ def make_front(
     tally: Tally,
     n_ties: IntArray,
     ties: Sequence[Iterable[IntArray]],
-    feature_names: tuple[str, ...],
+    prices: PriceList,
     certificate: Any = None,
+    aims: Aims | None = None,
 ) -> Front:
     """Return the front of designs known to be non-dominated and of distinct vectors, fittest first."""
-    objectives = measure(tally)
-    norms = norm(objectives)
-    accuracy = np.where(tally.n_conclusive > 0, objectives.accuracy, np.nan)
-    figures = (objectives.coverage, accuracy, objectives.mean_cost, norms)
-    front = Front(designs, *figures, n_ties, tuple(ties), feature_names, tally.n_samples, tally.reached, certificate)
+    figures = measure(tally)
+    norms = norm(figures if aims is None else aims.measure(tally))
+    accuracy = np.where(tally.n_conclusive > 0, figures.accuracy, np.nan)
+    values = tally.values
+    if aims is None or values is None:
+        values = np.column_stack([figures.coverage, accuracy, figures.mean_cost])
+    elif "accuracy" in aims.names:
+        values = np.where(np.array(aims.names) == "accuracy", accuracy[:, None], values)
+    front = Front(
+        designs, figures.coverage, accuracy, figures.mean_cost, norms, n_ties, tuple(ties), prices.unit_names,
+        tally.n_samples, tally.reached, stages_paid(designs, prices, tally.reached.shape[1]), prices.total,
+        PAPER if aims is None else aims.names, PAPER_MAXIMISE if aims is None else aims.maximise, values, certificate,
+    )  # fmt: skip
     return front._select(best_first(designs, np.zeros(len(designs), dtype=np.int64), norms))
+
+
+def stages_paid(designs: IntArray, prices: PriceList, n_stages: int) -> FloatArray:
+    """Return what an input has paid by the end of each stage, (n_designs, n_stages); nobody gets beyond the last."""
+    paid = np.cumsum(prices.stage_ticks(acquired_sets(designs)[0]), axis=1) / prices.scale
+    return np.pad(paid, ((0, 0), (0, n_stages - paid.shape[1])), mode="edge")
 
 
 def _frozen(array: NDArray[Any]) -> NDArray[Any]:

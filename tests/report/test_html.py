@@ -102,7 +102,7 @@ def test_a_front_of_500_points_and_60_features_stays_small():
     reached[:, 0] = n_rows
     n_conclusive = rng.integers(n_rows - 900, n_rows, n_points)
     tally = Tally(n_rows, reached, n_conclusive, n_conclusive - 100, rng.integers(1, 10**8, n_points), 100.0, 1.0)
-    clf.front_ = make_front(designs, tally, np.ones(n_points, dtype=np.int64), [()] * n_points, tuple(names))
+    clf.front_ = make_front(designs, tally, np.ones(n_points, dtype=np.int64), [()] * n_points, clf._prices)
     clf.point_, clf._models, clf._designs = 0, EveryModel(clf._models), lambda: clf.front_.designs
     results = tuple(
         Result((100,) * n, (90,) * n, 1000, (1234.56,) * n, ((2000, 100, 500), (200, 1700, 500)))

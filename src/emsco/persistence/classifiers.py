@@ -21,7 +21,8 @@ from emsco.classifier import EMSCOClassifier, MultiStageClassifier
 from emsco.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.evaluation import Evaluation
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError
-from emsco.front import Front
+from emsco.front import Front, stages_paid
+from emsco.objectives import PAPER, PAPER_MAXIMISE
 from emsco.partition import IntArray, check_design, stage_counts
 from emsco.persistence import container, estimators
 from emsco.persistence.container import damaged, shown
@@ -85,6 +86,7 @@ def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
             "point": clf.point_,
             "n_samples": front.n_samples,
             "certificate": None if front.certificate is None else asdict(front.certificate),
+            "objectives": _objectives_to_json(front),
             "search": search_to_json(clf.search_),
             "learning": {"encoding": clf.encoding_, "C": clf.C_},
             "search_seconds": clf.search_seconds_,
@@ -93,6 +95,8 @@ def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
         }
         arrays |= {name: getattr(front, name) for name in (*_FIGURES, "n_ties", "reached")}
         arrays["history"] = clf.history_
+        if record["objectives"] is not None:
+            arrays["values"] = front.values
     models = [clf._models[set_key(units)] for units in distinct_sets(designs)]
     if all(isinstance(model, LogisticModel) for model in models):
         record["models"] = "logistic"
@@ -213,7 +217,7 @@ class _Reading:
     def front(self, designs: IntArray, prices: PriceList) -> Front:
         n = len(designs)
         n_samples = self.record.whole("n_samples", 1)
-        figures = {name: self.array(name, "<f8", n) for name in _FIGURES}
+        figures: dict[str, Any] = {name: self.array(name, "<f8", n) for name in _FIGURES}
         n_ties, reached = self.array("n_ties", "<i8", n), self.array("reached", "<i8", n, None)
         shares = (figures["coverage"], figures["accuracy"][~np.isnan(figures["accuracy"])])
         sound = (
@@ -230,12 +234,39 @@ class _Reading:
             part = self.record.part("certificate")
             counts = {name: part.whole(name, most=10**100) for name in ("n_designs", "n_walked", "n_ruled_out")}
             certificate = Certificate(**counts, seconds=part.number("seconds", 0), proven=part.flag("proven"))
-        for array in (designs, *figures.values(), n_ties, reached):
+        paid = stages_paid(designs, prices, reached.shape[1])
+        objectives, maximise, values = self.objectives(figures)
+        for array in (designs, *figures.values(), n_ties, reached, paid, values):
             array.setflags(write=False)
         ties = tuple(designs[i : i + 1] for i in range(n))
         names = prices.unit_names
         return Front(designs, **figures, n_ties=n_ties, ties=ties, feature_names=names, n_samples=n_samples,
-                     reached=reached, certificate=certificate)  # fmt: skip
+                     reached=reached, paid=paid, total_price=prices.total, objectives=objectives, maximise=maximise,
+                     values=values, certificate=certificate)  # fmt: skip
+
+    def objectives(self, figures: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[bool, ...], NDArray[Any]]:
+        """Return names, directions and values of the objectives; those of the paper are not in the file again."""
+        three = {"coverage": figures["coverage"], "accuracy": figures["accuracy"], "cost": figures["mean_cost"]}
+        if "objectives" not in self.record or self.record.raw("objectives") is None:  # older files have no such field
+            return PAPER, PAPER_MAXIMISE, np.column_stack(list(three.values()))
+        parts = self.record.parts("objectives")
+        names, maximise = tuple(p.text("name") for p in parts), tuple(p.flag("maximise") for p in parts)
+        values = self.array("values", "<f8", len(figures["coverage"]), len(parts))
+        sound = 2 <= len(parts) == len(set(names)) and all(name.strip() and name.isprintable() for name in names)
+        for name, up, column in zip(names, maximise, values.T, strict=True):
+            if name in three:
+                sound &= np.array_equal(column, three[name], equal_nan=True) and up == (name != "cost")
+            else:
+                sound &= bool(np.isfinite(column).all())
+        if not sound:
+            raise damaged("the objectives of the front are out of range")
+        return names, maximise, values
+
+
+def _objectives_to_json(front: Front) -> list[dict[str, Any]] | None:
+    if front.objectives == PAPER:
+        return None
+    return [{"name": n, "maximise": up} for n, up in zip(front.objectives, front.maximise, strict=True)]
 
 
 def _classes_to_json(classes: NDArray[Any]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from emsco.exceptions import EmscoError, ModelFileError
+from emsco.objectives import Loss, Objective
 from emsco.persistence.container import damaged, shown
 from emsco.persistence.fields import Fields
 from emsco.prices import Costs, PriceList, Prices
@@ -36,6 +37,10 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
             record[name] = _design_to_json(value)
         elif name == "choose" and callable(value):
             record[name] = "fitness"
+        elif name == "choose" and isinstance(value, Mapping):
+            record[name] = {str(key): _scalar(f"choose[{key!r}]", item) for key, item in value.items()}
+        elif name == "objectives" and value is not None:
+            record[name] = _objectives_to_json(value)
         elif name == "random_state" and not isinstance(value, int | np.integer):
             record[name] = None
         elif not (name in ESTIMATORS and is_estimator(value)) and not (
@@ -60,6 +65,12 @@ def parameters_from_json(record: Fields, known: Sequence[str]) -> dict[str, Any]
             if not _are(record.items(name), int) and not all(_are(stage, str) for stage in record.items(name)):
                 record.refuse(name, "stage numbers, or names per stage")
             parameters[name] = value
+        elif name == "choose" and isinstance(value, dict):
+            if any(isinstance(item, dict | list) for item in value.values()):
+                record.refuse(name, "a single value per argument")
+            parameters[name] = value
+        elif name == "objectives" and value is not None:
+            parameters[name] = _objectives_from_json(record)
         elif name == "n_jobs" and value is not None:
             parameters[name] = record.whole(name, -(2**15), 2**15) or record.refuse(name, "workers")
         elif isinstance(value, dict | list):
@@ -86,6 +97,27 @@ def search_from_json(record: Fields) -> Search:
         return kind(**settings)
     except (EmscoError, OverflowError) as error:
         raise damaged(str(error).rstrip(".")) from error
+
+
+def _objectives_to_json(objectives: Sequence[Any]) -> list[Any] | None:
+    """Return chosen objectives; with a function among them there is nothing to keep."""
+    if any(isinstance(objective, Objective) for objective in objectives):
+        return None
+    return [{"matrix": o.matrix, "reject": o.reject} if isinstance(o, Loss) else str(o) for o in objectives]
+
+
+def _objectives_from_json(record: Fields) -> tuple[Any, ...]:
+    chosen: list[Any] = record.items("objectives")
+    for i, objective in enumerate(chosen):
+        if isinstance(objective, dict):
+            loss = Fields(objective, "objectives")
+            try:
+                chosen[i] = Loss(loss.items("matrix"), loss.items("reject"))
+            except (EmscoError, OverflowError) as error:
+                raise damaged(str(error).rstrip(".")) from error
+        elif not isinstance(objective, str):
+            record.refuse("objectives", "names and losses")
+    return tuple(chosen)
 
 
 def costs_to_json(costs: Costs) -> dict[str, Any] | None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from emsco.cascade import Tally, join_tallies, pack_tally, restore_tally
 from emsco.checkpoint import Arrays, Journal, pack_generator, restore_generator
 from emsco.exceptions import InvalidParameterError
-from emsco.objectives import measure
+from emsco.objectives import Measure, measure
 from emsco.operators.elitism import best_first
 from emsco.operators.neighbours import far_swaps, near_swaps, steps
 from emsco.operators.removal import leave_out
@@ -110,6 +110,7 @@ def search_best_first(
     removal: bool = False,
     on_batch: Callable[[Pool], None] | None = None,
     journal: Journal | None = None,
+    measure: Measure = measure,
 ) -> Found:
     """Search the designs of n_features in at most max_stages; with removal, they may leave some out.
 
@@ -125,7 +126,7 @@ def search_best_first(
         nonlocal pool
         tally = evaluate(designs)
         new = queue.mark(designs)
-        pool = _joined(pool, designs[new], tally.select(new), settings, n_evaluated=len(designs))
+        pool = _joined(pool, designs[new], tally.select(new), settings, n_evaluated=len(designs), measure=measure)
         if on_batch is not None:
             on_batch(pool)
         return tally
@@ -142,7 +143,7 @@ def search_best_first(
         if n_generations > 1 and not queue.enumerates and pool is None:
             evolution = Evolution(population_size=_GENERATION, max_generations=n_generations - 1, patience=None)
             size: dict[str, Any] = {"n_features": n_features, "max_stages": max_stages, "removal": removal}
-            started = evolve(evaluate_and_pool, evolution, **size, rng=rng)
+            started = evolve(evaluate_and_pool, evolution, **size, rng=rng, measure=measure)
             interrupted = started.interrupted
         while not interrupted and len(batch := queue.next(pool)):
             evaluate_and_pool(batch)
@@ -258,7 +259,9 @@ def _keys(designs: IntArray) -> list[bytes]:
     return keys
 
 
-def _joined(pool: Pool | None, designs: IntArray, tally: Tally, settings: BestFirst, *, n_evaluated: int) -> Pool:
+def _joined(
+    pool: Pool | None, designs: IntArray, tally: Tally, settings: BestFirst, *, n_evaluated: int, measure: Measure
+) -> Pool:
     """Return the pool with the new designs of a batch added: ranked anew, and cut to the best vectors."""
     n_new = len(designs)
     expanded = np.zeros((n_new, len(_NEIGHBOURHOODS)), dtype=np.bool_)

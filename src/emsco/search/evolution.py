@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from emsco.cascade import Tally, join_tallies, pack_tally, restore_tally
 from emsco.checkpoint import Arrays, Journal, pack_generator, restore_generator
 from emsco.exceptions import InvalidParameterError
-from emsco.objectives import FloatArray, measure
+from emsco.objectives import FloatArray, Measure, measure
 from emsco.operators.elitism import best_first, count_elite, next_size, unique_vectors
 from emsco.operators.mutation import mutate
 from emsco.operators.recombination import recombine
@@ -132,6 +132,7 @@ def evolve(
     removal: bool = False,
     on_generation: Callable[[State], None] | None = None,
     journal: Journal | None = None,
+    measure: Measure = measure,
 ) -> Found:
     """Search the designs of n_features in at most max_stages (Algorithm 3); with removal, they may leave some out.
 
@@ -142,15 +143,16 @@ def evolve(
     ties = _Ties()
     state: State | None = None
     interrupted = False
+    options: dict[str, Any] = {"max_stages": max_stages, "rng": rng, "removal": removal, "measure": measure}
     try:
         snapshot = journal.load() if journal else None
         if snapshot is None:
             first = _initial(settings, n_features, max_stages, rng, removal=removal)
-            state = _ranked(first, evaluate(first), None, n_elite=0)
+            state = _ranked(first, evaluate(first), None, n_elite=0, measure=measure)
         else:
             restore_generator(rng, snapshot["rng"])
             ties.restore(snapshot)
-            state = step(_restored(snapshot), evaluate, settings, max_stages=max_stages, rng=rng, removal=removal)
+            state = step(_restored(snapshot, measure), evaluate, settings, **options)
         while True:
             ties.update(state)
             if on_generation is not None:
@@ -159,7 +161,7 @@ def evolve(
                 break
             if journal is not None:
                 journal.save(partial(_packed, state, ties, rng))
-            state = step(state, evaluate, settings, max_stages=max_stages, rng=rng, removal=removal)
+            state = step(state, evaluate, settings, **options)
     except KeyboardInterrupt:
         if state is None:
             raise
@@ -179,6 +181,7 @@ def step(
     max_stages: int,
     rng: np.random.Generator,
     removal: bool = False,
+    measure: Measure = measure,
 ) -> State:
     """Return the next generation: elites, then mutated children of selected parents (Algorithm 3, the loop)."""
     n_elite = count_elite(
@@ -204,7 +207,7 @@ def step(
     )
     children = compress(children)
     tally = join_tallies(state.tally.select(state.unique[:n_elite]), evaluate(children))
-    return _ranked(np.concatenate([elite, children]), tally, state, n_elite=n_elite)
+    return _ranked(np.concatenate([elite, children]), tally, state, n_elite=n_elite, measure=measure)
 
 
 def _initial(
@@ -215,7 +218,7 @@ def _initial(
     return leave_out(designs, rng=rng) if removal else designs
 
 
-def _ranked(population: IntArray, tally: Tally, previous: State | None, *, n_elite: int) -> State:
+def _ranked(population: IntArray, tally: Tally, previous: State | None, *, n_elite: int, measure: Measure) -> State:
     objectives = measure(tally)
     rank = pareto_rank(objectives)
     norms = norm(objectives)
@@ -242,9 +245,9 @@ def _packed(state: State, ties: "_Ties", rng: np.random.Generator) -> Arrays:
     return {**parts, **pack_tally(state.tally), **ties.packed()}
 
 
-def _restored(arrays: Arrays) -> State:
+def _restored(arrays: Arrays, measure: Measure) -> State:
     generation, unchanged, n_elite = arrays["counts"].tolist()
-    state = _ranked(arrays["population"], restore_tally(arrays), None, n_elite=n_elite)
+    state = _ranked(arrays["population"], restore_tally(arrays), None, n_elite=n_elite, measure=measure)
     return replace(state, generation=generation, unchanged=unchanged)
 
 

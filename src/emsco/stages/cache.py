@@ -49,6 +49,8 @@ class StageCache:
         come back, to the same bits.
     store : Store or None
         Sets it knows are not trained again.
+    n_classes : int
+        Classes to tell apart in ``labels`` and ``truth``; 0: right and wrong are enough.
 
     Attributes
     ----------
@@ -56,6 +58,10 @@ class StageCache:
         Feature sets trained so far.
     capacity : int
         Feature sets that fit ``max_bytes``.
+    labels : ndarray of shape (capacity, n_bits, n_words)
+        Of each slot, the samples of which it is confident and whose class, as it says, has bit b set.
+    truth : ndarray of shape (n_classes, n_words)
+        The samples of each class.
     """
 
     def __init__(
@@ -67,6 +73,7 @@ class StageCache:
         threshold: float,
         max_bytes: int,
         store: Store | None = None,
+        n_classes: int = 0,
     ) -> None:
         self._trainer = trainer
         self._disk = store
@@ -74,13 +81,16 @@ class StageCache:
         self._n_units = n_units
         self._threshold = threshold
         n_words = -(-y.size // 64)
-        self._slot_bytes = trainer.memory_dtype.itemsize + 2 * 8 * n_words + _ENTRY_BYTES
+        n_bits = max(n_classes - 1, 0).bit_length()
+        self._slot_bytes = trainer.memory_dtype.itemsize + (2 + n_bits) * 8 * n_words + _ENTRY_BYTES
         self.capacity = min(max_bytes // self._slot_bytes, 2**n_units - 1)
         self.n_trained = 0
         # The system gives pages of these only when they are first written: an empty cache holds nothing.
         self._memory: NDArray[Any] = np.empty(self.capacity, dtype=trainer.memory_dtype)
         self.confident: NDArray[np.uint64] = np.empty((self.capacity, n_words), dtype=np.uint64)
         self.right: NDArray[np.uint64] = np.empty((self.capacity, n_words), dtype=np.uint64)
+        self.labels: NDArray[np.uint64] = np.empty((self.capacity, n_bits, n_words), dtype=np.uint64)
+        self.truth = bitset.pack(y == np.arange(n_classes)[:, None])
         self._last_use: NDArray[np.int64] = np.empty(self.capacity, dtype=np.int64)
         self._clock = 0
         self._slot_of: dict[bytes, int] = {}
@@ -182,6 +192,9 @@ class StageCache:
     def _write_bits(self, slots: NDArray[np.int64], feature_sets: FeatureSets, memory: NDArray[Any]) -> None:
         outcomes = self._trainer.outcomes(feature_sets, memory)
         self.confident[slots], self.right[slots] = to_bits(outcomes, self._y, self._threshold)
+        for bit in range(self.labels.shape[1]):
+            has_bit = bitset.pack((outcomes.label >> bit) & 1 == 1)
+            self.labels[slots, bit] = has_bit & self.confident[slots]
 
     def _parts(self, n_sets: int) -> list[slice]:
         step = sets_at_once(self._y.size)
