@@ -1,10 +1,13 @@
 """One generation: its operators, and scoring cached designs."""
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import product
 
 import numpy as np
 
 from benchmarks.common import Bar, best_of, cascade, numeric_problem
+from emsco._kernels import bitset
 from emsco.objectives import measure
 from emsco.operators.elitism import best_first, count_elite, unique_vectors
 from emsco.operators.mutation import mutate
@@ -50,6 +53,35 @@ class Operators:
         return pareto_rank(objectives), norm(objectives)
 
 
+class Walks:
+    """The same walks on packed bits, counted by right and wrong, and by true class and label; two classes."""
+
+    params = ((2, 4, 10), (200, 1000, 10_000))
+    param_names = ("stages", "rows")
+
+    def setup(self, n_stages, n_rows):
+        rng = np.random.default_rng(0)
+        confident, label = rng.random((1500, n_rows)) < 0.3, rng.random((1500, n_rows)) < 0.5
+        truth = rng.random(n_rows) < 0.5
+        bits = [bitset.pack(rows) for rows in (confident, confident & (label == truth), confident & label)]
+        everyone, classes = bitset.pack(np.ones((1, n_rows), bool))[0], bitset.pack(truth == [[False], [True]])
+        designs = rng.integers(1500, size=(N_DESIGNS, n_stages)), np.full(N_DESIGNS, n_stages)
+        reached, confusion = np.zeros((N_DESIGNS, n_stages), np.int64), np.zeros((N_DESIGNS, 2, 3), np.int64)
+        counts = np.zeros((2, N_DESIGNS), np.int64)
+        self.plain = (*designs, everyone, bits[0], bits[1], reached, *counts)
+        self.by_class = (*designs, classes, bits[0], bits[2][:, None], reached.copy(), confusion)
+        self.time_plain(n_stages, n_rows)
+        self.time_by_class(n_stages, n_rows)
+        assert (confusion[:, :, :2].sum(axis=(1, 2)) == counts[0]).all()
+        assert (np.trace(confusion, axis1=1, axis2=2) == counts[1]).all()
+
+    def time_plain(self, n_stages, n_rows):
+        bitset.walk(*self.plain)
+
+    def time_by_class(self, n_stages, n_rows):
+        bitset.walk_two_classes(*self.by_class)
+
+
 class Scoring:
     """Cached designs of up to ten stages on 1000 samples."""
 
@@ -69,5 +101,15 @@ def bars() -> Iterator[Bar]:
     ms = 1000 * best_of(operators.time_operators, 50)
     ranking = 1000 * best_of(operators.time_ranking, 50)
     yield Bar("operators of a generation, 300 x 30", ms, "ms", 2, f"ranking by moocore: another {ranking:.2f} ms")
+    ratios = []
+    for size in product(*Walks.params):
+        walks = Walks()
+        walks.setup(*size)
+        plain, by_class = (
+            best_of(partial(walks.time_plain, *size), 200),
+            best_of(partial(walks.time_by_class, *size), 200),
+        )
+        ratios.append(by_class / plain)
+    yield Bar("count by true class and label, two classes", max(ratios), "x the plain walk", 1.5, "largest of 9 sizes")
     ms = 1000 * best_of(scoring.time_scoring, 50)
     yield Bar("score 300 cached designs, 10 stages, 1000 rows", ms, "ms", 5, "best of 50")

@@ -19,7 +19,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.neighbors import KNeighborsClassifier
 
 import emsco
-from emsco import EMSCOClassifier, EmscoError, Evolution, MultiStageClassifier, Prices
+from emsco import EMSCOClassifier, EmscoError, Evolution, Loss, MultiStageClassifier, Prices
 from emsco.exceptions import ModelFileError
 from emsco.persistence.container import pack, unpack, unpack_plain
 
@@ -55,6 +55,8 @@ def seeds(folder):
     MultiStageClassifier([0, 1, 0], PRICES).fit(X, three).save(folder / "design")
     Z = X[["age", "salt"]].to_numpy()
     EMSCOClassifier([1, 2], search=search, random_state=0).fit(Z, y == "ill").save(folder / "numbers")
+    chosen = {"objectives": ("fnr", Loss([[0, 1], [5, 0]], 0.5), "cost"), "choose": {"best": "loss"}}
+    EMSCOClassifier(PRICES, search=search, random_state=0, **chosen).fit(X, y).save(folder / "chosen")
     foreign = {
         "forest": RandomForestClassifier(2, max_depth=2),
         "boosting": HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=5),
@@ -62,7 +64,7 @@ def seeds(folder):
     }
     for name, estimator in foreign.items():
         MultiStageClassifier([0, 1, 0], estimator=estimator, random_state=0).fit(X, y).save(folder / name)
-    for name in ("exact", "design", "numbers", *foreign):
+    for name in ("exact", "design", "numbers", "chosen", *foreign):
         yield (folder / name).read_bytes(), Z if name == "numbers" else X
 
 

@@ -12,11 +12,16 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeClassifier
 
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, checkpoint
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Loss, Objective, checkpoint
 from emsco.checkpoint import Checkpoint
 from emsco.exceptions import CheckpointError, SearchInterruptedWarning
 from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
+
+
+def len_of_stages(counts):
+    return counts.n_stages
+
 
 RUNS = {
     "evolution": {"search": Evolution(population_size=40, max_generations=12, patience=None), "max_stages": 4},
@@ -26,6 +31,16 @@ RUNS = {
     "evolution, with removal": {"search": Evolution(40, 12, None), "max_stages": 4, "removal": True},
     "best first, with removal": {"search": BestFirst(max_designs=2_500, start=3), "max_stages": 6, "removal": True},
     "exact, with removal": {"search": Exact(), "max_stages": 3, "removal": True},
+    "chosen objectives": {
+        "search": BestFirst(max_designs=2_500, start=3),
+        "max_stages": 6,
+        "objectives": ("fnr", Loss([[0, 1], [5, 0]], 0.5), Objective("late", len_of_stages, maximise=False)),
+    },
+    "chosen objectives, evolution": {
+        "search": Evolution(population_size=40, max_generations=12, patience=None),
+        "objectives": ("worst_class_accuracy", "cost"),
+    },
+    "two of three, exact": {"search": Exact(), "max_stages": 3, "objectives": ("accuracy", "cost")},
     "trees": {
         "search": Evolution(population_size=20, max_generations=6),
         "estimator": DecisionTreeClassifier(max_depth=3, max_features=2),
@@ -47,7 +62,7 @@ def run(path, settings, **more):
 
 
 def assert_same(a, b):
-    for name in ("designs", "coverage", "accuracy", "mean_cost", "n_ties", "reached"):
+    for name in ("designs", "coverage", "accuracy", "mean_cost", "n_ties", "reached", "values"):
         assert_array_equal(getattr(a.front_, name), getattr(b.front_, name), err_msg=name)
     for tied, others in zip(a.front_.ties, b.front_.ties, strict=True):
         assert_array_equal(list(tied), list(others))
@@ -123,6 +138,7 @@ def test_an_unseeded_run_keeps_its_seed(tmp_path):
         ({"costs": [2] + [1] * 7}, "prices: "),
         ({"search": Evolution(population_size=21, max_generations=3)}, "population_size=20.* there"),
         ({"max_stages": 4}, "max_stages: 3 there, 4 here"),
+        ({"objectives": ["fpr", "cost"]}, r"objectives: None there, \['fpr', 'cost'\] here"),
         ({"estimator": DecisionTreeClassifier()}, "estimator: None there"),
     ],
 )

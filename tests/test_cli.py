@@ -1,6 +1,7 @@
 """The command line as a user has it: files in, files and words out, one line for a mistake."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from rich.console import Console
 
 import emsco
-from emsco import EMSCOClassifier, MultiStageClassifier
+from emsco import EMSCOClassifier, Loss, MultiStageClassifier
 from emsco.cli import run
 from emsco.datasets import load_heart_failure
 from tests.test_files import mutations
@@ -117,6 +118,75 @@ def test_searches_estimators_and_tests_can_be_chosen(folder, tmp_path, capsys):
     call(capsys, "fit", tmp_path / "train.csv", "--target", TARGET, "-o", out, "--max-stages", 2, "--estimator",
          "naive-bayes", "--search", "best-first", *[x for c in list(frame)[:8] for x in ("--drop", c)])  # fmt: skip
     assert type(emsco.load(out).stages_[0].model).__name__ == "GaussianNB"
+
+
+def test_objectives_can_be_chosen(folder, tmp_path, capsys):
+    out, loss = tmp_path / "m.emsco", tmp_path / "loss.csv"
+    loss.write_text("true,0,1,reject\n1,5,0,0.5\n0,0,1,0.25\n")
+    objectives = ["--objective", "loss", "--objective", "cost", "--objective", "fnr", "--loss", loss]
+    printed = call(capsys, "fit", folder / "heart.csv", *FIT, "-o", out, *objectives, "--knee")
+    assert "designs found that no other one found beats" in printed.out
+    clf = emsco.load(out)
+    assert clf.front_.objectives == ("loss", "cost", "fnr")
+    assert clf.objectives[0] == Loss([[0, 1], [5, 0]], reject=[0.25, 0.5])
+    assert clf.point_ == clf.front_.knee()
+    header = next(line for line in call(capsys, "front", out).out.splitlines() if "coverage" in line)
+    assert header.split()[:8] == ["point", "stages", "coverage", "accuracy", "mean", "cost", "loss", "fnr"]
+    points = json.loads(call(capsys, "front", out, "--json").out)
+    assert points[0]["objectives"] == dict(zip(clf.front_.objectives, clf.front_.values[0].tolist(), strict=True))
+    (tmp_path / "loss.json").write_text('{"0": {"0": 0, "1": 1, "reject": 0.25}, "1": {"0": 5, "1": 0, "reject": 0.5}}')
+    again = tmp_path / "again.emsco"
+    call(capsys, "fit", folder / "heart.csv", *FIT, "-o", again, *objectives[:-1], tmp_path / "loss.json")
+    assert_array_equal(emsco.load(again).front_.values, clf.front_.values)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--objective", "loss", "--objective", "cost"], 2, "--objective loss and --loss FILE go together"),
+        (["--objective", "fpr"], 2, "give --objective twice or more"),
+        (["--objective", "fpr", "--objective", "fpr"], 1, "holds fpr twice"),
+        (["--objective", "fpr", "--objective", "cost", "--search", "exact"], 1, "not of fpr; use BestFirst"),
+        (["--knee", "--max-cost", "3"], 2, "--knee chooses by itself"),
+        (["--one-standard-error"], 2, "--one-standard-error needs --best accuracy"),
+        (["--objective", "speed"], 2, "'speed' is not one of"),
+    ],
+)
+def test_objectives_and_choices_that_make_no_sense_are_one_line(options, code, says, folder, tmp_path, capsys):
+    printed = call(capsys, "fit", folder / "heart.csv", *FIT, "-o", tmp_path / "m", *options, expect=code)
+    assert says in " ".join(printed.err.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("loss.csv", "true,0,1\n0,0,1\n1,5,0\n", "each with a price for each of 0, 1, reject"),
+        ("loss.csv", "class,0,1,reject\n0,0,1,1\n", "whose first column is named true"),
+        ("loss.csv", "true,0,1,reject\n0,0,1\n1,5,0,0\n", "whose first column is named true"),
+        ("loss.csv", "true,0,1,reject\n0,0,x,1\n1,5,0,1\n", "loss of '1' for '0' in .* is 'x'"),
+        ("loss.csv", "true,0,1,reject\n0,0,-1,1\n1,5,0,1\n", "numbers of at least 0"),
+        ("loss.csv", "", "whose first column is named true"),
+        ("loss.json", "[[0, 1], [5, 0]]", "must have a line per true class, 0, 1"),
+        ("loss.json", "{", "is not JSON"),
+        ("loss.json", '{"0": 3, "1": 4}', "must have a line per true class, 0, 1"),
+    ],
+)
+def test_loss_files_that_make_no_sense_are_explained(name, text, says, folder, tmp_path, capsys):
+    (tmp_path / name).write_text(text)
+    options = ["--objective", "loss", "--objective", "cost", "--loss", tmp_path / name, "-o", tmp_path / "m.emsco"]
+    printed = call(capsys, "fit", folder / "heart.csv", *FIT, *options, expect=1)
+    assert re.search(says, printed.err)
+
+
+def test_use_takes_the_knee_and_the_simplest(model, capsys):
+    front = emsco.load(model).front_
+    call(capsys, "use", model, "--knee")
+    assert emsco.load(model).point_ == front.knee()
+    call(capsys, "use", model, "--best", "accuracy", "--one-standard-error", "--max-cost", 500)
+    assert emsco.load(model).point_ == front.choose(best="accuracy", one_standard_error=True, max_cost=500)
+    call(capsys, "use", model, "--best", "combined")
+    assert emsco.load(model).point_ == front.combined.argmax()
+    assert "not both" in call(capsys, "use", model, 1, "--knee", expect=2).err
 
 
 def test_front_lists_points_within_limits(model, capsys):

@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import emsco
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, MultiStageClassifier, Prices
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Loss, MultiStageClassifier, Objective, Prices
 from emsco.datasets import load_heart_failure
 from emsco.exceptions import InvalidParameterError, MissingDependencyError, ModelFileError
 from emsco.persistence import container, estimators
@@ -76,10 +76,11 @@ def assert_same(a, b, X, y):
     assert a.evaluate(X, y) == b.evaluate(X, y)
     if not isinstance(a, EMSCOClassifier):
         return
-    for name in ("designs", "coverage", "accuracy", "mean_cost", "fitness", "n_ties", "reached"):
+    for name in ("designs", "coverage", "accuracy", "mean_cost", "fitness", "n_ties", "reached", "paid", "values"):
         assert_array_equal(getattr(a.front_, name), getattr(b.front_, name))
         assert getattr(a.front_, name).dtype == getattr(b.front_, name).dtype
-    assert a.front_.feature_names == b.front_.feature_names
+    for name in ("feature_names", "objectives", "maximise", "total_price"):
+        assert getattr(a.front_, name) == getattr(b.front_, name)
     assert (a.front_.n_samples, a.front_.certificate) == (b.front_.n_samples, b.front_.certificate)
     assert (a.search_, a.search_seconds_) == (b.search_, b.search_seconds_)
     assert (a.n_generations_, a.n_feature_sets_) == (b.n_generations_, b.n_feature_sets_)
@@ -199,6 +200,72 @@ def test_parameters_come_back_except_functions_and_generators(tmp_path):
     for series in (pd.Series(costs), pd.Series(range(6))):
         clf = MultiStageClassifier(costs=series).fit(X, y)
         assert_same(clf, round_trip(clf, tmp_path).fit(X, y), X, y)
+
+
+CHOSEN = ("fnr", Loss([[0, 1], [5.5, 0]], reject=[0.1, 0.2]), "stages", "accuracy")
+
+
+def test_chosen_objectives_and_choices_come_back(tmp_path):
+    X, y = patients()
+    choice = {"best": "loss", "max_cost": np.float64(40)}
+    clf = EMSCOClassifier(PANEL, objectives=CHOSEN, choose=choice, search=QUICK, random_state=0).fit(X, y)
+    again = round_trip(clf, tmp_path)
+    assert again.get_params() == clf.get_params()
+    assert again.point_ == clf.point_
+    assert_same(clf, again, X, y)
+    assert_array_equal(again.fit(X, y).front_.values, clf.front_.values)
+    assert list(again.front_.extra) == ["fnr", "loss"]
+    with_function = (*CHOSEN, Objective("late", lambda counts: counts.n_stages, maximise=False))
+    clf = EMSCOClassifier(PANEL, objectives=with_function, choose="knee", search=QUICK, random_state=0).fit(X, y)
+    again = round_trip(clf, tmp_path)
+    assert (again.objectives, again.choose) == (None, "knee")
+    assert_same(clf, again, X, y)
+    assert again.front_.objectives[-1] == "late"
+
+
+def test_files_from_before_there_was_a_choice_of_objectives_are_read(tmp_path):
+    X, y = patients()
+    clf = EMSCOClassifier(GROUPED, search=QUICK, random_state=0).fit(X, y)
+    clf.save(tmp_path / "new")
+    members = unpack((tmp_path / "new").read_bytes())
+    record = json.loads(members["model.json"])
+    assert record.pop("objectives") is None
+    del record["parameters"]["objectives"]
+    (tmp_path / "old").write_bytes(pack({**members, "model.json": json.dumps(record).encode()}))
+    assert_same(clf, emsco.load(tmp_path / "old"), X, y)
+
+
+def change_json(**changes):
+    return lambda record: record.update(changes)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_json(objectives=[]),
+        change_json(objectives=[{"name": "fnr", "maximise": False}]),
+        change_json(objectives="fnr"),
+        change_json(objectives=None),
+        lambda record: record["objectives"][0].update(name="stages"),
+        lambda record: record["objectives"][0].update(name="accuracy"),
+        lambda record: record["objectives"][0].update(name=" "),
+        lambda record: record["objectives"][3].update(maximise=False),
+        lambda record: record["objectives"][0].update(maximise=0),
+        lambda record: record["parameters"].update(objectives=[3]),
+        lambda record: record["parameters"].update(objectives=[{"matrix": [[0, -1], [1, 0]], "reject": [0, 0]}]),
+        lambda record: record["parameters"].update(objectives=[{"matrix": [[0, 10**400], [1, 0]], "reject": [0, 0]}]),
+        lambda record: record["parameters"].update(choose={"best": ["loss"]}),
+    ],
+)
+def test_objectives_that_do_not_fit_the_rest_are_damage(change, tmp_path):
+    X, y = patients()
+    EMSCOClassifier(PANEL, objectives=CHOSEN, search=QUICK, random_state=0).fit(X, y).save(tmp_path / "m")
+    members = unpack((tmp_path / "m").read_bytes())
+    record = json.loads(members["model.json"])
+    change(record)
+    (tmp_path / "m").write_bytes(pack({**members, "model.json": json.dumps(record).encode()}))
+    with pytest.raises(ModelFileError, match="damaged"):
+        emsco.load(tmp_path / "m")
 
 
 def test_of_tied_designs_the_simplest_is_kept_and_their_number(tmp_path):

@@ -485,7 +485,7 @@ class EMSCOClassifier(StagedClassifier):
         return self.front_.choose(**(self.choose if isinstance(self.choose, Mapping) else {"best": self.choose}))
 
     def _settings(
-        self, n_units: int, max_stages: int, n_samples: int, n_jobs: int, aims: Aims | None
+        self, n_units: int, max_stages: int, n_samples: int, n_jobs: int, aims: Aims | None = None
     ) -> Evolution | BestFirst | Exact:
         """Return how to search; "auto" trains as many feature sets as their training allows."""
         if self.search != "auto":

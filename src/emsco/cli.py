@@ -116,8 +116,15 @@ def _limits(command: Any) -> Any:
 
 _BEST = click.option(
     "--best",
-    type=click.Choice(["fitness", "accuracy", "coverage", "cost"]),
-    help="What decides between the designs within the limits.  [default: fitness]",
+    type=click.Choice(["fitness", "accuracy", "coverage", "cost", "combined"]),
+    help="What decides between the designs within the limits; combined: coverage + accuracy + share of the price of "
+    "everything that is saved.  [default: fitness]",
+)
+_KNEE = click.option("--knee", is_flag=True, help="Take the design where the front bends most.")
+_ONE_ERROR = click.option(
+    "--one-standard-error",
+    is_flag=True,
+    help="Take the simplest design that is not worse than the --best one by more than one standard error.",
 )
 
 
@@ -136,6 +143,22 @@ _BEST = click.option(
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Column that is no feature, such as an id; repeatable.")
 @_limits
 @_BEST
+@_KNEE
+@_ONE_ERROR
+@click.option(
+    "--objective",
+    "objectives",
+    multiple=True,
+    type=click.Choice(["coverage", "accuracy", "cost", "fpr", "fnr", "stages", "worst_class_accuracy", "loss"]),
+    help="What designs are compared by; give it twice or more.  [default: coverage, accuracy, cost]",
+)
+@click.option(
+    "--loss",
+    type=_FILE,
+    metavar="FILE",
+    help="Prices of labels, for --objective loss: CSV with a row per true class (column true), a column per label and "
+    "a column reject, or JSON of the same.",
+)
 @click.option(
     "--search",
     type=click.Choice(["auto", "exact", "best-first", "evolution"]),
@@ -180,6 +203,10 @@ def fit(
     min_coverage: float | None,
     min_accuracy: float | None,
     best: str | None,
+    knee: bool,
+    one_standard_error: bool,
+    objectives: tuple[str, ...],
+    loss: Path | None,
     search: str,
     max_stages: int | None,
     removal: bool,
@@ -211,6 +238,7 @@ def fit(
     file.require([target, *drop])
     features = [name for name in file.names if name != target and name not in drop]
     prices = None if costs is None else without(read_prices(costs), [target, *drop])
+    choice = _choice(max_cost, min_coverage, min_accuracy, best, knee, one_standard_error)
     X, y, rows_used = _labelled(file, features, target)
     rest, held_out = _held_out(y, 0.0 if test or no_test else test_size, seed)
     clf = EMSCOClassifier(
@@ -224,6 +252,7 @@ def fit(
         random_state=seed,
         n_jobs=jobs,
         verbose=sys.stderr.isatty(),
+        objectives=_objectives(objectives, loss, y[rest]),
     )
     with warnings.catch_warnings(record=True) as caught:
         clf.fit(X.take(rest), y[rest], checkpoint=checkpoint)
@@ -240,10 +269,9 @@ def fit(
     elif held_out.size:
         evaluation = clf.evaluate(X.take(held_out), y[held_out])
     missed = None
-    if any(value is not None for value in (max_cost, min_coverage, min_accuracy, best)):
+    if choice:
         try:
-            clf.use(clf.front_.choose(max_cost=max_cost, min_coverage=min_coverage, min_accuracy=min_accuracy,
-                                      best=best or "fitness"))  # fmt: skip
+            clf.use(_chosen(clf.front_, choice))
         except NoSuchPointError as error:
             missed = str(error)
     clf.save(output, evaluation=evaluation, notes=_notes(context, file, target, len(rows_used), evaluation, test, seed))
@@ -314,6 +342,8 @@ def front(
 @click.argument("point", type=int, required=False)
 @_limits
 @_BEST
+@_KNEE
+@_ONE_ERROR
 @_JSON
 def use(
     model: Path,
@@ -322,18 +352,19 @@ def use(
     min_coverage: float | None,
     min_accuracy: float | None,
     best: str | None,
+    knee: bool,
+    one_standard_error: bool,
     as_json: bool,
 ) -> None:
     """Put another POINT of the front into use: its number in `emsco front`, or the best within limits."""
     from emsco.report import console as show
     from emsco.report import records
 
-    limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy, "best": best}
-    given = {name: value for name, value in limits.items() if value is not None}
-    if (point is None) == (not given):
+    choice = _choice(max_cost, min_coverage, min_accuracy, best, knee, one_standard_error)
+    if (point is None) == (not choice):
         raise click.UsageError("give the number of a point, or limits such as --max-cost 40; not both.")
     clf = _load(model, searched=True)
-    clf.use(clf.front_.choose(**given) if point is None else point)
+    clf.use(_chosen(clf.front_, choice) if point is None else point)
     clf.save(model)
     if as_json:
         records.print_json(records.point_record(clf, clf.point_))
@@ -509,6 +540,46 @@ def experiments(arguments: tuple[str, ...]) -> int:
         return main(list(arguments))
     except SystemExit as ended:
         return int(ended.code or 0)
+
+
+# ---------------------------------------------------------------- choosing
+
+
+def _choice(
+    max_cost: float | None,
+    min_coverage: float | None,
+    min_accuracy: float | None,
+    best: str | None,
+    knee: bool,
+    one_standard_error: bool,
+) -> dict[str, Any]:
+    """Return what was asked for of a point, as arguments of ``_chosen``; nothing if nothing was."""
+    limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy, "best": best}
+    given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
+    if one_standard_error:
+        if best in (None, "fitness"):
+            raise click.UsageError("--one-standard-error needs --best accuracy, coverage, cost or combined.")
+        given["one_standard_error"] = True
+    if knee and given:
+        raise click.UsageError("--knee chooses by itself; leave out limits, --best and --one-standard-error.")
+    return {"knee": True} if knee else given
+
+
+def _chosen(points: Any, choice: dict[str, Any]) -> Any:
+    return points.knee() if "knee" in choice else points.choose(**choice)
+
+
+def _objectives(names: tuple[str, ...], loss: Path | None, y: Any) -> tuple[Any, ...] | None:
+    import numpy as np
+
+    from emsco.files import read_loss
+
+    if ("loss" in names) != (loss is not None):
+        raise click.UsageError("--objective loss and --loss FILE go together.")
+    if len(names) == 1:
+        raise click.UsageError("give --objective twice or more: one objective alone has no front.")
+    prices = None if loss is None else read_loss(loss, [str(label) for label in np.unique(y).tolist()])
+    return tuple(prices if name == "loss" else name for name in names) or None
 
 
 # ---------------------------------------------------------------- reading

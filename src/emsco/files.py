@@ -5,10 +5,13 @@ import csv
 import json
 from pathlib import Path
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from emsco.exceptions import FileError, InvalidPricesError, MissingDependencyError
 from emsco.prices import Prices
+
+if TYPE_CHECKING:
+    from emsco.objectives import Loss
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "?")
 BLOCK_ROWS = 2**16
@@ -212,16 +215,7 @@ def read_prices(path: str | Path) -> Prices:
     has once that is paid. JSON and YAML hold a list of such entries, or a mapping of feature to price or entry.
     """
     path = Path(path)
-    try:
-        if path.stat().st_size > _MAX_PRICE_BYTES:
-            raise FileError(f"{path} is larger than {_MAX_PRICE_BYTES >> 20} MiB: is it a price list?")
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise FileError(f"there is no file {path}.") from error
-    except UnicodeDecodeError as error:
-        raise FileError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8.") from error
-    except OSError as error:
-        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+    text = _price_text(path)
     if path.suffix.lower() == ".json":
         entries = _entries(_from_json(text, path), path)
     elif path.suffix.lower() in (".yaml", ".yml"):
@@ -229,6 +223,64 @@ def read_prices(path: str | Path) -> Prices:
     else:
         entries = _from_csv(text, path)
     return _prices(entries, path)
+
+
+def read_loss(path: str | Path, classes: Sequence[str]) -> "Loss":
+    """Return the prices of labels in a CSV or JSON file.
+
+    A CSV file has a line per true class: its name in the column ``true``, the price of each label in the column of its
+    name, and that of giving none in the column ``reject``. JSON is an object of such objects, by true class.
+
+    Parameters
+    ----------
+    path : path-like
+    classes : sequence of str
+        Names of the classes, in the order of the matrix wanted.
+    """
+    from emsco.objectives import Loss  # which compiles: slow to import
+
+    path = Path(path)
+    text = _price_text(path)
+    labels = [*classes, "reject"]
+    content = _from_json(text, path) if path.suffix.lower() == ".json" else _loss_lines(text, path)
+    if (
+        not isinstance(content, Mapping)
+        or sorted(content) != sorted(classes)
+        or not all(isinstance(line, Mapping) and sorted(line) == sorted(labels) for line in content.values())
+    ):
+        raise FileError(
+            f"{path} must have a line per true class, {', '.join(classes)}, each with a price for each of "
+            f"{', '.join(labels)}."
+        )
+    prices = [[_number(content[t][p], f"loss of {p!r} for {t!r} in {path}") for p in labels] for t in classes]
+    return Loss([row[:-1] for row in prices], [row[-1] for row in prices])
+
+
+def _loss_lines(text: str, path: Path) -> dict[str, dict[str, str]]:
+    lines = text.splitlines()
+    delimiter = max(_DELIMITERS, key=(lines[0] if lines else "").count)
+    try:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter) if any(row)]
+    except csv.Error as error:
+        raise FileError(f"{path} cannot be read: {error}.") from error
+    if not rows or rows[0][0].lower() != "true" or any(len(row) != len(rows[0]) for row in rows):
+        raise FileError(f"{path} must be a table whose first column is named true.")
+    if delimiter == ";":  # where a comma is a decimal one
+        rows[1:] = [[row[0], *(cell.replace(",", ".") for cell in row[1:])] for row in rows[1:]]
+    return {row[0]: dict(zip(rows[0][1:], row[1:], strict=True)) for row in rows[1:]}
+
+
+def _price_text(path: Path) -> str:
+    try:
+        if path.stat().st_size > _MAX_PRICE_BYTES:
+            raise FileError(f"{path} is larger than {_MAX_PRICE_BYTES >> 20} MiB: is it a price list?")
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise FileError(f"there is no file {path}.") from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8.") from error
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _from_json(text: str, path: Path) -> Any:

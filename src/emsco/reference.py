@@ -8,7 +8,7 @@ is never bought, which the paper does not have. Costs are whole numbers.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, comb, exp, floor, lgamma, log, sqrt
+from math import ceil, comb, exp, floor, inf, lgamma, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -115,6 +115,47 @@ def walk(
     return conclusive, correct, paid
 
 
+# ---------------------------------------------------------------- objectives that the user chooses
+
+
+def told(
+    design: Design, outcome: Callable[[tuple[int, ...]], Outcome], n_samples: int, threshold: float
+) -> list[int | None]:
+    """Return the label that every sample gets, None where it gets none."""
+    answers: list[int | None] = []
+    for sample in range(n_samples):
+        answer = None
+        for stage in range(stage_count(design)):
+            confidences, labels = outcome(known_features(design, stage))
+            if answer is None and confidences[sample] >= threshold:
+                answer = labels[sample]
+        answers.append(answer)
+    return answers
+
+
+def error_rate(answers: Sequence[int | None], truth: Sequence[int], true: int) -> Fraction:
+    """Return the share of the samples of a class that get a wrong label; silence is no error."""
+    theirs = [answer for answer, label in zip(answers, truth, strict=True) if label == true]
+    return Fraction(sum(answer not in (None, true) for answer in theirs), len(theirs)) if theirs else Fraction(0)
+
+
+def worst_class_accuracy(answers: Sequence[int | None], truth: Sequence[int]) -> Fraction:
+    """Return the least share of right labels over the classes there are; 0 for one that gets no labels."""
+    shares = []
+    for true in set(truth):
+        given = [a for a, label in zip(answers, truth, strict=True) if label == true and a is not None]
+        shares.append(Fraction(given.count(true), len(given)) if given else Fraction(0))
+    return min(shares)
+
+
+def loss(
+    answers: Sequence[int | None], truth: Sequence[int], matrix: Sequence[Sequence[int]], reject: Sequence[int]
+) -> Fraction:
+    """Return what labels, and their lack, cost per sample."""
+    fates = zip(answers, truth, strict=True)
+    return Fraction(sum(reject[t] if a is None else matrix[t][a] for a, t in fates), len(truth))
+
+
 # ---------------------------------------------------------------- objectives, rank, fitness (sections 2.3 and 3.3)
 
 
@@ -125,19 +166,19 @@ def objectives(vector: Vector, n_samples: int) -> tuple[Fraction, Fraction, Frac
     return Fraction(conclusive, n_samples), accuracy, Fraction(paid, n_samples)
 
 
-def dominates(a: tuple[Any, Any, Any], b: tuple[Any, Any, Any]) -> bool:
+def dominates(a: tuple[Any, ...], b: tuple[Any, ...], maximise: Sequence[bool] = (True, True, False)) -> bool:
     """Return whether a is at least as good as b everywhere and better somewhere; cost is to be small."""
-    no_worse = a[0] >= b[0] and a[1] >= b[1] and a[2] <= b[2]
+    no_worse = all(x >= y if up else x <= y for x, y, up in zip(a, b, maximise, strict=True))
     return no_worse and a != b
 
 
-def ranks(points: Sequence[tuple[Any, Any, Any]]) -> list[int]:
+def ranks(points: Sequence[tuple[Any, ...]], maximise: Sequence[bool] = (True, True, False)) -> list[int]:
     """Peel non-dominated levels off; the first has the highest rank, the last has 0."""
     level = [-1] * len(points)
     left = set(range(len(points)))
     t = 0
     while left:
-        peeled = {i for i in left if not any(dominates(points[j], points[i]) for j in left)}
+        peeled = {i for i in left if not any(dominates(points[j], points[i], maximise) for j in left)}
         for i in peeled:
             level[i] = t
         left -= peeled
@@ -159,9 +200,12 @@ def norms(points: Sequence[tuple[Fraction, Fraction, Fraction]], least_price: fl
 
 
 def log_fitness(rank: Sequence[int], norm: Sequence[float], epsilon: float) -> list[float]:
-    """Return log(gamma^rank * norm)."""
-    gamma = max(norm) / min(norm) + epsilon
-    return [r * log(gamma) + log(n) for r, n in zip(rank, norm, strict=True)]
+    """Return log(gamma^rank * norm); a design that gains nothing has no fitness, unless that is true of all."""
+    positive = [n for n in norm if n > 0]
+    if not positive:
+        return [0.0 for _ in norm]
+    gamma = max(positive) / min(positive) + epsilon
+    return [r * log(gamma) + log(n) if n > 0 else -inf for r, n in zip(rank, norm, strict=True)]
 
 
 # ---------------------------------------------------------------- operators (section 3.2)
@@ -243,7 +287,7 @@ class Generation:
     """A generation with all that is computed of it."""
 
     population: list[Design]
-    vectors: list[Vector]
+    vectors: list[Any]
     log_fitness: list[float]
     unique: list[int]  # one design per objective vector, fittest and simplest first
     n_nondominated: int
@@ -251,19 +295,25 @@ class Generation:
 
 def score(
     population: list[Design],
-    evaluate: Callable[[Design], Vector],
+    evaluate: Callable[[Design], Any],
     n_samples: int,
     least_price: float,
     epsilon: float,
+    gains: Callable[[list[Any]], list[list[float]]] | None = None,
+    maximise: Sequence[bool] = (True, True, False),
 ) -> Generation:
-    """Evaluate and rank a population."""
+    """Evaluate and rank a population; with ``gains``, by objectives of which ``evaluate`` returns the values."""
     vectors = [evaluate(design) for design in population]
-    points = [objectives(vector, n_samples) for vector in vectors]
-    rank = ranks(points)
-    norm = norms(points, least_price)
+    if gains is None:
+        points: list[Any] = [objectives(vector, n_samples) for vector in vectors]
+        norm = norms(points, least_price)
+    else:
+        points = vectors
+        norm = [sqrt(sum(g * g for g in row)) for row in gains(points)]
+    rank = ranks(points, maximise)
     order = sorted(range(len(population)), key=lambda i: (-rank[i], -norm[i], complexity(population[i])))
     unique: list[int] = []
-    seen: set[Vector] = set()
+    seen: set[Any] = set()
     for i in order:
         if vectors[i] not in seen:
             seen.add(vectors[i])
@@ -273,7 +323,7 @@ def score(
 
 
 def evolve(
-    evaluate: Callable[[Design], Vector],
+    evaluate: Callable[[Design], Any],
     settings: Settings,
     n_features: int,
     max_stages: int,
@@ -281,6 +331,7 @@ def evolve(
     least_price: float,
     rng: np.random.Generator,
     removal: bool = False,
+    **chosen_objectives: Any,
 ) -> list[Generation]:
     """Run the search and return every generation; the front is the last one's non-dominated unique designs.
 
@@ -295,12 +346,13 @@ def evolve(
     ]
     if removal:
         population = _smaller(population, rng)
-    history = [score(population, evaluate, n_samples, least_price, settings.epsilon)]
+    size = (n_samples, least_price, settings.epsilon)
+    history = [score(population, evaluate, *size, **chosen_objectives)]
     unchanged = 0
     while len(history) <= settings.max_generations and (settings.patience is None or unchanged < settings.patience):
         last = history[-1]
         children = _children(last, settings, max_stages, rng, removal)
-        history.append(score(children, evaluate, n_samples, least_price, settings.epsilon))
+        history.append(score(children, evaluate, *size, **chosen_objectives))
         same = history[-1].population[history[-1].unique[0]] == last.population[last.unique[0]]
         unchanged = unchanged + 1 if same else 0
     return history

@@ -172,6 +172,23 @@ def test_the_table_sorts_and_shows_all(open_page, report, fitted):
     assert page.evaluate("location.hash") == f"#point={front.mean_cost.argmax()}"
 
 
+def test_the_table_has_intervals_and_other_objectives(open_page, fitted, evaluation, tmp_path):
+    summary = summarise(fitted, evaluation=evaluation)
+    summary["extra"], summary["objectives"] = [HOSTILE], ["cost", "accuracy", HOSTILE]
+    for i, point in enumerate(summary["points"]):
+        point["validation"]["extra"] = [i / 8]
+    path = tmp_path / "report.html"
+    path.write_text(render_page(summary), encoding="utf-8")
+    page = open_page(path.as_uri())
+    assert page.locator("#objectives").text_content() == f"cost, accuracy and {HOSTILE}"
+    cells = page.locator("#points tbody tr").nth(1).locator("td").all_inner_texts()
+    low, high = (f"{100 * end[1]:.1f}\xa0%" for end in fitted.front_.interval("coverage"))
+    assert cells[1] == f"{100 * fitted.front_.coverage[1]:.1f}\xa0%\n{low}\u2013{high}"
+    assert cells[4] == "0.125"
+    assert page.locator("#points thead th", has_text="held-out").count() == 1
+    assert HOSTILE in page.locator("#picked").text_content()
+
+
 def background(page):
     return sum(numbers(page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3])
 

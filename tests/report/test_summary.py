@@ -36,9 +36,21 @@ def test_every_point_has_the_figures_of_the_front(fitted):
         assert shown["cost"] == pytest.approx(front.mean_cost[i], **ROUNDED)
         assert shown["saving"] == pytest.approx(1 - front.mean_cost[i] / 750, **ROUNDED)
         assert shown["ties"] == front.n_ties[i]
+        assert shown["extra"] == []
+        for name in ("coverage", "accuracy", "cost"):
+            assert shown[f"{name}_interval"] == pytest.approx([end[i] for end in front.interval(name)], **ROUNDED)
         assert shown["reached"] == front.reached[i, : len(stages)].tolist()
         assert sum(shown["answered"]) + shown["rejected"] == front.n_samples
         assert np.dot(shown["reached"], point["price"]) / front.n_samples == pytest.approx(front.mean_cost[i])
+
+
+def test_other_objectives_are_told(fitted):
+    search = {"search": fitted.search, "random_state": 0, "max_stages": 2}
+    clf = EMSCOClassifier(HEART.prices, objectives=["fpr", "stages", "cost"], **search).fit(HEART.data, HEART.target)
+    summary = summarise(clf)
+    assert (summary["objectives"], summary["extra"]) == (["fpr", "stages", "cost"], ["fpr"])
+    told = [point["validation"]["extra"] for point in summary["points"]]
+    assert told == [[pytest.approx(value, **ROUNDED)] for value in clf.front_.values[:, 0]]
 
 
 def test_every_point_has_the_counts_of_the_evaluation(fitted, evaluation):

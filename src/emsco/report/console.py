@@ -6,6 +6,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -56,13 +57,16 @@ def print_fit(clf: Any, evaluation: Evaluation | None, data: Path, target: str, 
 
 def print_front(clf: Any, points: list[int]) -> None:
     """Print points of the front, a line each."""
-    grid = _grid("point", "stages", "coverage", "accuracy", "mean cost", "<buys, stage | stage")
+    extra = clf.front_.extra
+    names = (escape(name) for name in extra)
+    grid = _grid("point", "stages", "coverage", "accuracy", "mean cost", *names, "<buys, stage | stage")
     for i in points:
         point = clf.front_[i]
         mark = "*" if i == clf.point_ else " "
         grid.add_row(
             f"{mark}{i}", str(point.n_stages), _percent(point.coverage), _percent(point.accuracy),
-            f"{point.mean_cost:,.2f}", Text(describe(point.design, clf.front_.feature_names)),
+            f"{point.mean_cost:,.2f}", *(f"{values[i]:,.4g}" for values in extra.values()),
+            Text(describe(point.design, clf.front_.feature_names)),
             style="bold" if i == clf.point_ else None,
         )  # fmt: skip
     console().print(grid)

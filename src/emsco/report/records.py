@@ -45,6 +45,7 @@ def point_record(clf: Any, i: int) -> dict[str, Any]:
         "point": i, "in_use": i == clf.point_, "coverage": point.coverage, "accuracy": point.accuracy,
         "mean_cost": point.mean_cost, "fitness": point.fitness, "ties": point.n_ties, "stages": stages,
         "never": never_bought(point.design, names),
+        "objectives": dict(zip(clf.front_.objectives, point.values.tolist(), strict=True)),
     }  # fmt: skip
 
 

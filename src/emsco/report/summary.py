@@ -52,6 +52,7 @@ def summarise(
             "own evaluate returns."
         )
     points = []
+    intervals = {} if front is None else {name: front.interval(name) for name in ("coverage", "accuracy", "cost")}
     for i, design in enumerate(designs):
         stages, paid, _ = clf._build(design)
         points.append(
@@ -59,7 +60,7 @@ def summarise(
                 "design": design.tolist(),
                 "price": [stage.price for stage in stages],
                 "paid": paid.tolist(),
-                "validation": None if front is None else _validated(front, i, len(stages), total),
+                "validation": None if front is None else _validated(front, i, len(stages), total, intervals),
                 "test": None if evaluation is None else _tested(evaluation.points[i], total),
             }
         )
@@ -73,6 +74,8 @@ def summarise(
         "total": total,
         "units": _units(clf._prices, [code.name for code in clf._encoder.codes]),
         "in_use": getattr(clf, "point_", 0),
+        "objectives": [] if front is None else list(front.objectives),
+        "extra": [] if front is None else list(front.extra),
         "points": points,
         "everything": None if evaluation is None else _tested(evaluation.everything, total),
         "always": None if evaluation is None else _tested(evaluation.always, total),
@@ -187,7 +190,9 @@ def _front_flow(front: Front, point: int, n_stages: int) -> dict[str, Any]:
     return _flow(answered, None, rejected)
 
 
-def _validated(front: Front, point: int, n_stages: int, total: float) -> dict[str, Any]:
+def _validated(
+    front: Front, point: int, n_stages: int, total: float, intervals: Mapping[str, tuple[Any, Any]]
+) -> dict[str, Any]:
     cost = float(front.mean_cost[point])
     return {
         "coverage": _rounded(front.coverage[point]),
@@ -196,6 +201,8 @@ def _validated(front: Front, point: int, n_stages: int, total: float) -> dict[st
         "saving": _saving(cost, total),
         "fitness": _rounded(front.fitness[point]),
         "ties": int(front.n_ties[point]),
+        "extra": [_rounded(values[point]) for values in front.extra.values()],
+        **{f"{name}_interval": [_rounded(end[point]) for end in ends] for name, ends in intervals.items()},
         **_front_flow(front, point, n_stages),
     }
 

@@ -59,7 +59,7 @@ function drawHeader() {
       "are optimistic: keep rows back, and judge it on them.";
   }
   const interval = (name, text) => {
-    const ends = figures[`${name}_interval`];
+    const ends = hasTest && figures[`${name}_interval`];
     return ends ? `95\u00a0% interval ${ends.map(text).join(" to ")}` : null;
   };
   const answered = figures.n_rows - figures.rejected;
@@ -96,6 +96,7 @@ const LIMITS = [
 ];
 
 function drawFilters() {
+  byId("objectives").textContent = data.objectives.join(", ").replace(/, ([^,]*)$/, " and $1");
   const sliders = LIMITS.map(({ key, name, text, most }) => {
     const values = points.map((point) => point.validation[key]).filter((value) => value !== null);
     const [low, high] = values.length ? [Math.min(...values), Math.max(...values)] : [0, 1];
@@ -274,6 +275,9 @@ function drawPanel() {
         line("Accuracy", "accuracy", percent),
         line("Mean cost", "cost", money),
         line("Saving", "saving", wholePercent),
+        data.extra.map((name, k) =>
+          h("tr", null, h("th", { scope: "row" }, name), h("td", null, number(validation.extra[k])), test && h("td")),
+        ),
       ),
     ),
     h("p", { class: "first" }, h("strong", null, "Buys first: "), first.slice(0, 6).join(", ") + more),
@@ -288,20 +292,19 @@ function drawPanel() {
 
 /* ---- table of points ---- */
 
+const figureColumns = (rows) =>
+  [["Coverage", "coverage", percent], ["Accuracy", "accuracy", percent], ["Mean cost", "cost", money]].map(
+    ([name, key, text]) => ({
+      name, text, value: (i) => points[i][rows][key], range: (i) => points[i][rows][`${key}_interval`],
+    }),
+  );
 const COLUMNS = [
   { name: "Point", value: (i) => i, text: String },
   { name: "Stages", value: (i) => points[i].price.length, text: whole },
-  { name: "Coverage", value: (i) => points[i].validation.coverage, text: percent },
-  { name: "Accuracy", value: (i) => points[i].validation.accuracy, text: percent },
-  { name: "Mean cost", value: (i) => points[i].validation.cost, text: money },
+  ...figureColumns("validation"),
+  ...data.extra.map((name, k) => ({ name, value: (i) => points[i].validation.extra[k], text: number })),
   { name: "Fitness", value: (i) => points[i].validation.fitness, text: (x) => x.toFixed(3) },
-  ...(hasTest
-    ? [
-        { name: "Coverage", value: (i) => points[i].test.coverage, text: percent },
-        { name: "Accuracy", value: (i) => points[i].test.accuracy, text: percent },
-        { name: "Mean cost", value: (i) => points[i].test.cost, text: money },
-      ]
-    : []),
+  ...(hasTest ? figureColumns("test") : []),
 ];
 const FEW = 8;
 
@@ -328,9 +331,10 @@ function drawTable() {
   const rows = shown.map((i) =>
     h(
       "tr", { class: i === state.picked ? "picked" : null, onclick: () => pick(i) },
-      COLUMNS.map(({ value, text }, c) => {
+      COLUMNS.map(({ value, text, range }, c) => {
         const cell = value(i) === null ? "–" : text(value(i));
-        if (c) return h("td", null, cell);
+        const ends = range && value(i) !== null ? h("span", { class: "range" }, range(i).map(text).join("–")) : null;
+        if (c) return h("td", null, cell, ends);
         const attributes = { type: "button", "data-key": `row-${i}`, "aria-label": `Pick point ${i}` };
         const button = h("button", { ...attributes, "aria-pressed": String(i === state.picked) }, cell);
         return h("th", { scope: "row" }, button);
@@ -345,7 +349,7 @@ function drawTable() {
         ? h(
             "tr", null,
             h("td", { colspan: 2 }),
-            h("th", { scope: "colgroup", colspan: 4 }, "validation rows"),
+            h("th", { scope: "colgroup", colspan: 4 + data.extra.length }, "validation rows"),
             h("th", { scope: "colgroup", colspan: 3 }, "held-out rows"),
             h("td"),
           )
