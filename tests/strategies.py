@@ -5,7 +5,7 @@ from hypothesis.extra import numpy as hnp
 import numpy as np
 
 from emsco.partition import compress
-from emsco.prices import resolve
+from emsco.prices import Prices, resolve
 from emsco.problem import Problem
 
 
@@ -63,6 +63,25 @@ def problem(seed, *, n_features=4, n_train=40, n_validation=30, n_classes=2, cos
 
 
 def bill(prices, threshold):
-    """What `reference.walk` wants to know of prices and threshold: costs, threshold, shared costs."""
+    """What `reference.walk` wants to know of prices and threshold: costs, threshold, shared costs, price model."""
     groups = [np.flatnonzero(members).tolist() for members in prices.groups.T]
-    return prices.own_ticks.tolist(), threshold, list(zip(groups, prices.shared_ticks.tolist(), strict=True))
+    shared = list(zip(groups, prices.shared_ticks.tolist(), strict=True))
+    return prices.own_ticks.tolist(), threshold, shared, prices.overhead_ticks, prices.parallel
+
+
+@st.composite
+def price_models(draw, n_units, names=None):
+    """Prices of x0, x1, ... with free units, groups, overhead, in parallel or not: in any combination."""
+    names = names or [f"x{i}" for i in range(n_units)]
+    numbers = st.sampled_from([0, 0, 1, 1, 2, 3, 10, 0.25])
+    own = {name: draw(numbers) for name in names}
+    of_group = [draw(st.sampled_from(["", "", "a", "b"])) for _ in names]
+    groups = {g: [n for n, mine in zip(names, of_group, strict=True) if mine == g] for g in set(of_group) - {""}}
+    shared = {g: draw(numbers) for g in sorted(groups)}
+    return Prices(
+        price={name: own[name] + shared.get(g, 0) for name, g in zip(names, of_group, strict=True)},
+        groups=groups,
+        discount={name: own[name] for name, g in zip(names, of_group, strict=True) if g},
+        overhead=draw(st.sampled_from([0, 0, 0.5, 1, 7])),
+        parallel=draw(st.booleans()),
+    )

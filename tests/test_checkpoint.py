@@ -1,3 +1,4 @@
+from functools import partial
 import os
 from pathlib import Path
 import signal
@@ -12,7 +13,7 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.tree import DecisionTreeClassifier
 
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Loss, Objective, checkpoint
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Loss, Objective, Prices, checkpoint
 from emsco.checkpoint import Checkpoint
 from emsco.exceptions import CheckpointError, SearchInterruptedWarning
 from emsco.stages.estimator import EstimatorTrainer
@@ -130,12 +131,17 @@ def test_an_unseeded_run_keeps_its_seed(tmp_path):
     assert_array_equal(first.history_, again.history_)
 
 
+ONES = partial(Prices, price={f"x{i}": 1 for i in range(8)})
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
         ({"threshold": 0.8}, "threshold: 0.75 there, 0.8 here"),
         ({"random_state": 1}, "seed: "),
         ({"costs": [2] + [1] * 7}, "prices: "),
+        ({"costs": ONES(overhead=2)}, "price model: 0, sum there, 2, sum here"),
+        ({"costs": ONES(parallel=True)}, "price model: 0, sum there, 0, parallel here"),
         ({"search": Evolution(population_size=21, max_generations=3)}, "population_size=20.* there"),
         ({"max_stages": 4}, "max_stages: 3 there, 4 here"),
         ({"objectives": ["fpr", "cost"]}, r"objectives: None there, \['fpr', 'cost'\] here"),

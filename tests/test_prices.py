@@ -3,12 +3,14 @@ import dataclasses
 from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 import pytest
 
+from emsco import reference
 from emsco.exceptions import InvalidPricesError
 from emsco.partition import acquired_sets
 from emsco.prices import Prices, resolve
+from tests.strategies import bill, populations, price_models
 
 NAMES = ["age", "sodium", "creatinine", "sex"]
 
@@ -124,9 +126,77 @@ def test_the_first_of_a_group_pays_the_shared_cost_whichever_it_is():
     assert_array_equal(prices.stage_ticks(np.array([fbs, fbs | age, fbs | age | chol])), [520, 100, 517])
 
 
+def test_an_overhead_is_paid_by_every_stage_that_buys_something():
+    prices = resolve(dataclasses.replace(BLOOD, overhead=0.5), ["age", "chol", "fbs"])
+    age, chol, fbs = np.eye(3, dtype=bool)
+    assert prices.price_of(age) == 1.5
+    assert prices.price_of(chol, age) == 7.77
+    assert prices.price_of(np.zeros(3, dtype=bool), age) == 0
+    assert prices.total == 11.87
+    assert prices.least == 0.5
+    sets = np.array([age, age | fbs, age | fbs, age | fbs | chol])
+    assert_array_equal(prices.stage_ticks(sets), [150, 570, 0, 567])
+    assert_array_equal(prices.paid(sets), [1.5, 7.2, 7.2, 12.87])
+
+
+def test_in_parallel_a_stage_costs_its_slowest_unit():
+    prices = resolve(dataclasses.replace(BLOOD, parallel=True), ["age", "chol", "fbs"])
+    age, chol, fbs = np.eye(3, dtype=bool)
+    assert prices.price_of(age | chol | fbs) == prices.total == 7.27
+    assert prices.price_of(age | fbs, chol) == 3.1
+    assert prices.price_of(age, chol) == 1
+    assert_array_equal(prices.stage_ticks(np.array([fbs, fbs | age, fbs | age | chol])), [520, 100, 517])
+    third = resolve(Prices(price={"a": 1 / 3, "b": 0.2}, overhead=0.1, parallel=True), "ab")
+    assert third.total == 1 / 3 + 0.1
+
+
+@given(st.lists(st.just(0.0) | st.floats(1e-9, 1e9), min_size=5, max_size=5), st.booleans())
+def test_ticks_of_any_price_and_overhead_are_within_the_stated_tolerance(values, parallel):
+    *values, overhead = values
+    costs = Prices(price=dict(zip(NAMES, values, strict=True)), overhead=overhead, parallel=parallel)
+    resolved = resolve(costs, NAMES)
+    assert (resolved.overhead_ticks > 0) == (overhead > 0)
+    assert resolved.own_ticks.sum() + 4 * resolved.overhead_ticks <= 2**40 + 8  # a stage for every unit
+    sets = np.tri(4, dtype=bool)
+    terms = np.array(values) + overhead
+    assert_allclose(resolved.paid(sets), terms.cumsum(), rtol=1e-14)
+    assert_allclose(resolved.stage_ticks(sets) / resolved.scale, terms, atol=8 * terms.sum() / 2**40)
+
+
+@given(st.integers(1, 6).flatmap(lambda n: st.tuples(price_models(n), populations(min_features=n, max_features=n))))
+def test_the_price_of_a_stage_is_that_of_the_reference(case):
+    costs, designs = case
+    prices = resolve(costs, list(costs.price))
+    own, _, *rules = bill(prices, 0.5)
+    ticks = prices.stage_ticks(acquired_sets(designs)[0])
+    for design, of_design in zip(designs, ticks, strict=True):
+        for j in range(design.max() + 1):
+            assert of_design[j] == reference.stage_price(design.tolist(), j, own, *rules)
+            assert prices.price_of(design == j, design < j) == of_design[j] / prices.scale
+        assert not of_design[design.max() + 1 :].any()
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ({}, "A stage costs the sum of what it buys, what a group shares once."),
+        ({"groups": {}, "discount": {}, "overhead": 1200.5},
+         "A stage costs the sum of what it buys, and 1,200.5 for itself."),
+        ({"parallel": True, "overhead": 2},
+         "A stage takes as long as the slowest of what it buys, what a group shares once, and 2 for itself."),
+    ],
+)  # fmt: skip
+def test_the_rule_is_a_sentence(model, says):
+    assert resolve(dataclasses.replace(BLOOD, **model), ["age", "chol", "fbs"]).rule == says
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
+        ({"overhead": -1}, "'overhead' is -1; a price is a number of at least 0"),
+        ({"overhead": "much"}, "'overhead' is 'much'"),
+        ({"overhead": None}, "'overhead' is None"),
+        ({"parallel": "yes"}, "parallel must be True or False; got 'yes'"),
         ({"groups": {"blood": ["chol", "sodium"]}}, "holds 'sodium', which is no unit"),
         ({"groups": {"blood": "chol"}}, "must list its units"),
         ({"groups": {"a": ["chol"], "b": ["chol", "fbs"]}}, "'chol' is in two groups"),
@@ -137,6 +207,6 @@ def test_the_first_of_a_group_pays_the_shared_cost_whichever_it_is():
         ({"discount": {"chol": "much", "fbs": 3.1}}, "price of 'chol' is 'much'"),
     ],
 )
-def test_groups_that_make_no_sense_are_explained(change, says):
+def test_groups_and_models_that_make_no_sense_are_explained(change, says):
     with pytest.raises(InvalidPricesError, match=says):
         resolve(dataclasses.replace(BLOOD, **change), ["age", "chol", "fbs"])

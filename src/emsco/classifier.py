@@ -516,6 +516,7 @@ class EMSCOClassifier(StagedClassifier):
             "version": __version__,
             "data": fingerprint(*data),
             "prices": fingerprint(prices.own_ticks, prices.shared_ticks, prices.groups, np.array(prices.scale)),
+            "price model": f"{prices.overhead_ticks}, {'parallel' if prices.parallel else 'sum'}",
             "threshold": repr(float(self.threshold)),
             "objectives": repr(self.objectives),
             "search": repr(settings),

@@ -7,6 +7,7 @@ that cost the same compare as equal whatever the order of the additions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import fsum
 from typing import Any, TypeAlias
 
@@ -36,6 +37,13 @@ class Prices:
         one of the group, then or later, its discount. Price minus discount, the shared cost, is the same in a group.
     discount : mapping of str to float
         What each unit of a group costs once the shared cost is paid.
+    overhead : float
+        What a stage costs besides what it buys, such as a visit or the evaluation of a classifier. Every input pays it
+        for each stage that it reaches, the first one included.
+    parallel : bool
+        Prices are times, and what a stage buys is bought at the same time: the stage takes as long as its slowest new
+        unit, where the first units of a group take their shared time too. Overhead is added to that. Times of stages
+        add up, so the cost of an input is how long it waits.
 
     Examples
     --------
@@ -49,12 +57,19 @@ class Prices:
     ...                 discount={"lipids": 5, "glucose": 3})
     >>> resolve(prices, ["lipids", "glucose"]).total
     10.0
+
+    A test of 3 days and one of 1 day, asked for together, and half a day for the visit:
+
+    >>> resolve(Prices(price={"culture": 3, "smear": 1}, overhead=0.5, parallel=True), ["culture", "smear"]).total
+    3.5
     """
 
     units: Mapping[str, Sequence[str]] = field(default_factory=dict)
     price: Mapping[str, float] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     discount: Mapping[str, float] = field(default_factory=dict)
+    overhead: float = 0.0
+    parallel: bool = False
 
 
 Costs: TypeAlias = ArrayLike | Mapping[Any, float] | Prices | None
@@ -64,8 +79,10 @@ Costs: TypeAlias = ArrayLike | Mapping[Any, float] | Prices | None
 class PriceList:
     """Prices matched with the columns of one table.
 
-    What a set of units costs is the sum of their own prices and of the shared costs of the groups it touches; buying
-    more costs the difference of two sets.
+    What a stage costs follows from the units that it buys and from those owned before: the sum of the own prices of
+    the new ones and of the shared costs of the groups that it opens, of which no unit was owned. In parallel it is the
+    largest of the new units' own prices, each with its group's shared cost if the stage opens the group. The overhead
+    is added. A stage that buys nothing costs nothing.
 
     Attributes
     ----------
@@ -85,6 +102,10 @@ class PriceList:
         2**40 in units of the last decimal; others are rounded to one part in 2**40 of the sum, and never to 0.
     scale : float
         Ticks per unit of money.
+    overhead, overhead_ticks : float and int
+        What each stage costs besides.
+    parallel : bool
+        Whether a stage costs its slowest unit instead of the sum.
     """
 
     unit_names: tuple[str, ...]
@@ -97,6 +118,9 @@ class PriceList:
     own_ticks: NDArray[np.int64]
     shared_ticks: NDArray[np.int64]
     scale: float
+    overhead: float = 0.0
+    overhead_ticks: int = 0
+    parallel: bool = False
 
     def __post_init__(self) -> None:
         for name in ("prices", "own_prices", "groups", "shared_prices", "own_ticks", "shared_ticks"):
@@ -109,23 +133,43 @@ class PriceList:
 
     @property
     def total(self) -> float:
-        """Price of buying everything."""
+        """Price of buying everything in one stage."""
         return self.price_of(np.ones(self.n_units, dtype=np.bool_))
 
     @property
     def least(self) -> float:
         """The smallest price that is not 0; 1 if all are."""
-        prices = np.concatenate([self.prices, self.own_prices])
+        prices = np.concatenate([self.prices, self.own_prices, [self.overhead]])
         return float(min(prices[prices > 0], default=1.0))
 
+    @property
+    def rule(self) -> str:
+        """What a stage costs, in a sentence."""
+        cost = "takes as long as the slowest of what it buys" if self.parallel else "costs the sum of what it buys"
+        shared = ", what a group shares once" if self.group_names else ""
+        overhead = f", and {self.overhead:,.6g} for itself" if self.overhead else ""
+        return f"A stage {cost}{shared}{overhead}."
+
     def price_of(self, new: NDArray[np.bool_], owned: NDArray[np.bool_] | None = None) -> float:
-        """Return what units cost, given those that are owned already."""
-        opened = self.groups[new].any(axis=0)
-        if owned is not None:
-            opened &= ~self.groups[owned].any(axis=0)
-        if self.scale in _DECIMAL_SCALES:  # the sum of the ticks is exact
-            return int(self.own_ticks[new].sum() + self.shared_ticks[opened].sum()) / self.scale
-        return fsum([*self.own_prices[new], *self.shared_prices[opened]])
+        """Return what a stage that buys units costs, given those that are owned already."""
+        owned = np.zeros_like(new) if owned is None else owned
+        if self._is_decimal:
+            return int(self.stage_ticks(np.stack([owned, owned | new]))[1]) / self.scale
+        return fsum(self._terms(new, owned))
+
+    def paid(self, acquired: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return what an input has paid by the end of each stage.
+
+        Parameters
+        ----------
+        acquired : ndarray of shape (n_stages, n_units)
+            Units owned by the end of each stage.
+        """
+        if self._is_decimal:
+            return np.asarray(self.stage_ticks(acquired).cumsum() / self.scale)
+        before = np.vstack([np.zeros_like(acquired[:1]), acquired[:-1]])
+        terms = [self._terms(owned & ~known, known) for known, owned in zip(before, acquired, strict=True)]
+        return np.array([fsum(chain.from_iterable(terms[: j + 1])) for j in range(len(terms))])
 
     def stage_ticks(self, acquired: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Return what each stage adds to the bill of an input that reaches it.
@@ -135,11 +179,49 @@ class PriceList:
         acquired : ndarray of shape (..., n_stages, n_units)
             Units owned by the end of each stage.
         """
+        if self.parallel:
+            return self._parallel_ticks(acquired)
         # Sums of ticks stay below 2**53, so the float product is exact, and BLAS does it.
         owned = (acquired.astype(np.float64) @ self.own_ticks.astype(np.float64)).astype(np.int64)
         for members, ticks in zip(self.groups.T, self.shared_ticks, strict=True):
             owned += ticks * acquired[..., members].any(axis=-1)
-        return np.diff(owned, axis=-1, prepend=0)
+        stages = np.diff(owned, axis=-1, prepend=0)
+        if self.overhead_ticks:
+            stages += self.overhead_ticks * (np.diff(acquired.sum(axis=-1), axis=-1, prepend=0) > 0)
+        return stages
+
+    def set_ticks(self, units: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return, for sets of units, (n_sets, n_units), the sum of their prices; in parallel, the largest own one."""
+        if self.parallel:
+            return np.asarray((units * self.own_ticks).max(axis=-1))
+        return self.stage_ticks(units[:, None, :])[:, 0] - self.overhead_ticks * units.any(axis=-1)
+
+    def _parallel_ticks(self, acquired: NDArray[np.bool_]) -> NDArray[np.int64]:
+        owned = np.zeros_like(acquired)
+        owned[..., 1:, :] = acquired[..., :-1, :]
+        new = acquired & ~owned
+        times = new * self.own_ticks
+        for members, ticks in zip(self.groups.T, self.shared_ticks, strict=True):
+            opened = ~owned[..., members].any(axis=-1, keepdims=True)
+            times[..., members] += ticks * (opened & new[..., members])
+        return np.asarray(times.max(axis=-1) + self.overhead_ticks * new.any(axis=-1))
+
+    @property
+    def _is_decimal(self) -> bool:
+        """Whether sums of ticks are exact."""
+        return self.scale in _DECIMAL_SCALES
+
+    def _terms(self, new: NDArray[np.bool_], owned: NDArray[np.bool_]) -> list[float]:
+        """Return the prices that add up to that of a stage."""
+        if not new.any():
+            return []
+        opened = self.groups[new].any(axis=0) & ~self.groups[owned].any(axis=0)
+        own, shared = self.own_prices[new], self.shared_prices * opened
+        if self.parallel:
+            on_top = self.groups[new] @ shared
+            slowest = int(np.argmax(own + on_top))
+            return [float(own[slowest]), float(on_top[slowest]), self.overhead]
+        return [*own.tolist(), *shared.tolist(), self.overhead]
 
 
 def _from_series(series: Any, names: list[str]) -> PriceList:
@@ -229,6 +311,8 @@ def _from_units(prices: Prices, names: list[str]) -> PriceList:
         [given[u] for u in unit_columns],
         {str(group): members for group, members in prices.groups.items()},
         {str(unit): value for unit, value in prices.discount.items()},
+        prices.overhead,
+        prices.parallel,
     )
 
 
@@ -238,12 +322,20 @@ def _price_list(
     values: Sequence[Any],
     group_members: Mapping[str, Sequence[str]] | None = None,
     discount: Mapping[str, Any] | None = None,
+    overhead: Any = 0.0,
+    parallel: Any = False,
 ) -> PriceList:
     discount = discount or {}
+    overhead = _price(overhead, "overhead")
+    if not isinstance(parallel, bool | np.bool_):
+        raise InvalidPricesError(f"Prices: parallel must be True or False; got {parallel!r}.")
     groups = _groups(names, group_members or {}, discount)
     full = np.array([_price(value, name) for name, value in zip(names, values, strict=True)])
     own = np.array([_price(discount.get(name, value), name) for name, value in zip(names, values, strict=True)])
-    ticks, scale = _to_ticks(np.concatenate([full, own]) if discount else full)
+    # Whoever reaches a stage for every unit pays the overhead as often: it counts in the largest sum so many times.
+    overheads = np.full(len(names) if overhead else 0, overhead)
+    ticks, scale = _to_ticks(np.concatenate([overheads, full, own] if discount else [overheads, full]))
+    overhead_ticks, ticks = int(ticks[0]) if overhead else 0, ticks[overheads.size :]
     own_ticks = ticks[-len(names) :]
     shared_prices = np.zeros(groups.shape[1])
     shared_ticks = np.zeros(groups.shape[1], dtype=np.int64)
@@ -259,7 +351,7 @@ def _price_list(
         shared_prices[g] = shared_ticks[g] / scale
     return PriceList(
         tuple(names), tuple(columns), full, own, tuple(group_members or ()), groups, shared_prices, own_ticks,
-        shared_ticks, scale,
+        shared_ticks, scale, overhead, overhead_ticks, bool(parallel),
     )  # fmt: skip
 
 

@@ -87,6 +87,30 @@ def train_logistic(X: Any, y: Any, X_val: Any) -> Callable[[tuple[int, ...]], Ou
     return outcome
 
 
+def stage_price(
+    design: Design,
+    stage: int,
+    costs: Sequence[int],
+    shared: Sequence[tuple[Sequence[int], int]] = (),
+    overhead: int = 0,
+    parallel: bool = False,
+) -> int:
+    """Return what an input pays that reaches a stage.
+
+    ``shared`` lists groups of features and what the first of a group costs on top of its own price. In parallel a stage
+    costs its slowest feature, and all features of a group that the stage buys first wait for what they share.
+    """
+    bought = {feature: costs[feature] for feature, s in enumerate(design) if s == stage}
+    total = sum(bought.values())
+    for members, cost in shared:
+        opening = [feature for feature in members if feature in bought]
+        if opening and all(design[feature] >= stage for feature in members):
+            total += cost
+            for feature in opening:
+                bought[feature] += cost
+    return overhead + (max(bought.values()) if parallel else total)
+
+
 def walk(
     design: Design,
     outcome: Callable[[tuple[int, ...]], Outcome],
@@ -94,19 +118,14 @@ def walk(
     costs: Sequence[int],
     threshold: float,
     shared: Sequence[tuple[Sequence[int], int]] = (),
+    overhead: int = 0,
+    parallel: bool = False,
 ) -> Vector:
-    """Send every sample through the stages of a design and count.
-
-    ``shared`` lists groups of features and what the first of a group costs on top of its own price.
-    """
+    """Send every sample through the stages of a design and count; they pay what ``stage_price`` says."""
     conclusive = correct = paid = 0
     for sample, label in enumerate(truth):
         for stage in range(stage_count(design)):
-            paid += sum(cost for cost, s in zip(costs, design, strict=True) if s == stage)
-            for members, cost in shared:
-                bought = [design[feature] for feature in members if design[feature] >= 0]
-                if bought and min(bought) == stage:
-                    paid += cost
+            paid += stage_price(design, stage, costs, shared, overhead, parallel)
             confidences, labels = outcome(known_features(design, stage))
             if confidences[sample] >= threshold:
                 conclusive += 1

@@ -357,7 +357,8 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return the stages of a design, what has been paid by the end of each, and the walk through them."""
         prices = self._prices
         stages = []
-        for j, units in enumerate(acquired_sets(design[None])[0][0]):
+        sets = acquired_sets(design[None])[0][0]
+        for j, units in enumerate(sets):
             new = np.flatnonzero(design == j)
             owned = [c for unit in np.flatnonzero(units) for c in prices.unit_columns[unit]]
             stages.append(
@@ -369,8 +370,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                     encoded_columns=self._encoder.positions(owned),
                 )
             )
-        paid = np.array([prices.price_of((design >= 0) & (design <= j)) for j in range(len(stages))])
-        return stages, paid, TrainedCascade(self._encoder, stages, n_classes=self.classes_.size)
+        return stages, prices.paid(sets), TrainedCascade(self._encoder, stages, n_classes=self.classes_.size)
 
 
 def distinct_sets(designs: IntArray) -> BoolArray:
