@@ -56,6 +56,15 @@ IN_GROUPS = Prices(
     discount={"x0": 5.17, "x1": 3.1, "x2": 5, "x3": 0},
 )
 PRICES = [None, [0, 0, 1, 3], [0.1, 0.25, 3.3, 0.07], [2, 2, 2, 2], [0, 0, 0, 0], IN_GROUPS]
+FREE = {"x0": 0, "x1": 0, "x2": 1, "x3": 3}
+MODELS = [
+    Prices(price=FREE, overhead=0.5),
+    Prices(price=FREE, parallel=True),
+    Prices(price=FREE, overhead=2, parallel=True),
+    dataclasses.replace(IN_GROUPS, overhead=1.5),
+    dataclasses.replace(IN_GROUPS, parallel=True),
+    dataclasses.replace(IN_GROUPS, overhead=1.5, parallel=True),
+]
 
 
 @settings(max_examples=250)
@@ -64,7 +73,7 @@ PRICES = [None, [0, 0, 1, 3], [0.1, 0.25, 3.3, 0.07], [2, 2, 2, 2], [0, 0, 0, 0]
     st.sampled_from([2, 3]),
     st.integers(1, 4),
     st.sampled_from([0.0, 0.5, 0.6, 0.75, 0.9, 0.99, 1.0]),
-    st.sampled_from(PRICES),
+    st.sampled_from([*PRICES, *MODELS]),
     st.integers(1, 3),
     st.booleans(),
 )

@@ -10,7 +10,7 @@ waits, how many were told wrong, what was paid, and how many stages may follow. 
 are one from there on. A vector is (q conclusive samples, e wrong ones among them, total cost).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,86 @@ Array = Any
 # state was stored: beyond, what it can still reach is beaten. The slack is what its least conceivable cost leaves.
 N_WRONG, PAID, N_WAITING, ROOM, PARENT, ALLOWANCE, SLACK = range(7)
 N_FIGURES = 7
+
+
+class Steps(NamedTuple):
+    """What the stage costs that leads from one set to a larger one.
+
+    Attributes
+    ----------
+    ticks : ndarray of shape (n_sets,)
+        Of each set, the sum of its prices, shared costs included; in parallel, the largest of its own prices.
+    of_rest : ndarray of shape (n_sets,)
+        What the stage costs that leads from each set to everything; 0 from everything, and where a chain may just end.
+    overhead : int
+        What each stage costs besides.
+    parallel : bool
+    members, shared : ndarray of shape (n_groups,)
+        In parallel: the set of units of each group, and the cost they share.
+
+    Notes
+    -----
+    Write c(A, B) for the cost of the stage from A to B, a larger set. The bounds of the search are three facts of it.
+
+    1. c(A, B) >= min over units u not in A of c(A, A + u). The sum of prices grows with B; the largest price of some
+       units is at least the least of all.
+    2. c(A, B) + c(B, C) >= c(A, C): two stages cost no less than one. Sums are equal, and overhead is paid twice. In
+       parallel let u attain c(A, C). If the stage that buys u opens its group, or A has opened it, that stage costs as
+       much. Else u is bought in the second stage for its own price at least, and the first one, which opened the group,
+       has cost the shared cost at least.
+    3. From A to everything in r stages costs at most r overheads and, for sums, c(A, everything) without overhead; in
+       parallel the r largest own prices outside of A and the r largest shared costs of groups that A has not opened:
+       the units by which the stages are charged differ, and so do the groups that they open.
+    """
+
+    ticks: Array
+    of_rest: Array
+    overhead: int
+    parallel: bool
+    members: Array
+    shared: Array
+
+
+@kernel()
+def _slowest(ticks: Array, members: Array, shared: Array, owned: int, new: int) -> int:
+    """Return what the slowest of some units takes, given those owned, in parallel."""
+    slowest = ticks[new]
+    for g in range(members.size):
+        if new & members[g] and not owned & members[g]:
+            slowest = max(slowest, ticks[new & members[g]] + shared[g])
+    return slowest  # type: ignore[no-any-return]
+
+
+@kernel()
+def _slowest_from(ticks: Array, members: Array, shared: Array, owned: int, rest: int, slowest: Array) -> None:
+    """Write what the step from a set to each larger one takes, in parallel; 0 for the set itself."""
+    slowest[owned] = 0
+    more = rest & -rest
+    while more:
+        first = more & -more
+        alone = _slowest(ticks, members, shared, owned, first)
+        slowest[owned | more] = max(slowest[owned | (more ^ first)], alone)
+        more = (more - rest) & rest  # the next larger part of the rest
+
+
+@kernel()
+def _dearest(steps: Steps, s: int, n_units: int) -> Array:
+    """Return the most that the way from a set to everything costs, by its number of stages (fact 3 of `Steps`)."""
+    dearest = np.zeros(n_units + 1, np.int64)
+    own = np.zeros(n_units, np.int64)
+    shared = np.zeros(n_units, np.int64)
+    if steps.parallel:
+        for unit in range(n_units):
+            own[unit] = -steps.ticks[(np.int64(1) << unit) & ~s]
+        for g in range(steps.members.size):
+            shared[g] = 0 if steps.members[g] & s else -steps.shared[g]
+        own = own[_ascending(own)]
+        shared = shared[_ascending(shared)]
+    else:
+        own[0] = steps.overhead - steps.of_rest[s]
+    for r in range(n_units):
+        dearest[r + 1] = dearest[r] - own[r] - shared[r] + steps.overhead
+    return dearest
 
 
 @kernel()
@@ -55,7 +135,7 @@ def grow(
     spans: Array,
     confident: Array,
     right: Array,
-    ticks: Array,
+    steps: Steps,
     rejected: Array,
     wrong_at_last: Array,
     between: Array,
@@ -83,6 +163,7 @@ def grow(
     Returns the figures and waiting samples of the kept states, how many there are of each set (those to extend here,
     then those to finish), how many designs were scored, and how many sets had states cut off by the width.
     """
+    ticks, of_rest, overhead, parallel, members, shared = steps
     full = (np.int64(1) << n_units) - 1
     n_words = waiting.shape[1]
     n_samples = limit.shape[0] - 1
@@ -98,7 +179,8 @@ def grow(
             break
         s = sets[i]
         n_rest = popcount(np.uint64(full ^ s)) + (1 if removal else 0)
-        price_of_rest = np.int64(0) if removal else ticks[full] - ticks[s]
+        price_of_rest = of_rest[s]
+        dearest = _dearest(steps, s, n_units)
         n_new = np.int64(0)  # a plain 0 is a type of its own, and everything called with it is compiled twice
         n_many = np.int64(1024)
         is_cut = False
@@ -108,7 +190,9 @@ def grow(
             while n_new + spans[part, 1] - spans[part, 0] >= len(new):
                 new = _longer(new)
                 new_waiting = _longer(new_waiting)
-            price = ticks[s] - ticks[part]
+            price = ticks[s] - ticks[part] + overhead
+            if parallel:
+                price = _slowest(ticks, members, shared, part, s ^ part) + overhead
             for parent in range(spans[part, 0], spans[part, 1]):
                 paid = figures[parent, PAID] + figures[parent, N_WAITING] * price
                 if paid > figures[parent, ALLOWANCE]:
@@ -129,6 +213,7 @@ def grow(
                 if room < 2 or n_after == 0:
                     continue
                 # The best that can come: who can be labelled is, rightly if that can be, at the next set if any can.
+                # These pay for one more stage at least, the others for all the rest: facts 1 and 2 of `Steps`.
                 q = n_samples
                 e = n_wrong
                 n_doomed = 0
@@ -159,7 +244,7 @@ def grow(
             if n_new > n_many or part == 0:
                 n_chosen = _choose(new, new_waiting, n_new, 8 * width)
                 is_cut = is_cut or n_chosen < n_new
-                n_new = _filter(new, new_waiting, n_chosen, cheapest[s], price_of_rest, fallible[s], rejected)
+                n_new = _filter(new, new_waiting, n_chosen, cheapest[s], dearest, fallible[s], rejected)
                 n_many = max(n_many, 2 * n_new)
         n_chosen = _choose(new, new_waiting, n_new, width)
         n_cut += is_cut or n_chosen < n_new
@@ -192,7 +277,7 @@ def _filter(
     waiting: Array,
     n: int,
     cheapest: int,
-    price_of_rest: int,
+    dearest: Array,
     fallible: Array,
     rejected: Array,
 ) -> int:
@@ -200,8 +285,8 @@ def _filter(
 
     State a beats state b if, however both go on in the same way, a ends with no fewer labels, no more wrong ones and no
     higher cost, and with one of the last two better. Those who wait only in a must get a label at last, are wrong
-    wherever they can be, and pay for everything; those who wait only in b pay for the cheapest unit. Of equal states
-    one is kept.
+    wherever they can be, and pay the most that the way to everything can cost; those who wait only in b pay for the
+    cheapest stage. Of equal states one is kept.
     """
     n_words = waiting.shape[1]
     key = np.empty(n, np.int64)
@@ -236,7 +321,7 @@ def _filter(
             if not comparable:
                 continue
             wrong = new[a, N_WRONG] + n_fallible - new[b, N_WRONG]
-            cost = new[a, PAID] + n_only_a * price_of_rest - new[b, PAID] - n_only_b * cheapest
+            cost = new[a, PAID] + n_only_a * dearest[new[b, ROOM]] - new[b, PAID] - n_only_b * cheapest
             if wrong > 0 or cost > 0:
                 continue
             same = n_only_a == 0 and n_only_b == 0 and new[a, ROOM] == new[b, ROOM]
@@ -335,7 +420,7 @@ def finish(
     waiting: Array,
     confident: Array,
     right: Array,
-    ticks: Array,
+    steps: Steps,
     rejected: Array,
     right_at_last: Array,
     limit: Array,
@@ -349,7 +434,10 @@ def finish(
 
     Nearly all designs of few stages are met here.
     """
+    ticks, of_rest, overhead, parallel, members, shared = steps
     full = (np.int64(1) << n_units) - 1
+    charge = np.empty(full + 1, np.int64) if parallel else ticks  # by set: a stage costs the difference, and overhead
+    charged_from = np.int64(-1)
     n_samples = limit.shape[0] - 1
     n_walked = 0
     for state in states:
@@ -359,21 +447,24 @@ def finish(
         rest = full ^ owned
         n_before = figures[state, N_WAITING]
         allowance = figures[state, ALLOWANCE]
-        start = figures[state, PAID] - n_before * ticks[owned]
+        if parallel and owned != charged_from:
+            _slowest_from(ticks, members, shared, owned, rest, charge)
+            charged_from = owned
+        start = figures[state, PAID] + n_before * (overhead - charge[owned])
         n_right_before = n_samples - n_before - figures[state, N_WRONG]
         before = waiting[state]
         more = rest if removal else (rest - 1) & rest
         while more:
             s = owned | more
             more = (more - 1) & rest
-            paid = start + n_before * ticks[s]
+            paid = start + n_before * charge[s]
             if paid > allowance:
                 continue
             n_walked += 1
             n_after, n_rejected, n_right = _close(before, s, confident, right, rejected, right_at_last)
             q = n_samples - n_rejected
             e = q - n_right_before - n_right
-            total = paid if removal else paid + n_after * (ticks[full] - ticks[s])
+            total = paid + n_after * of_rest[s]
             if total <= limit[q, e] and total < best[q, e]:
                 best[q, e] = total
                 best_parent[q, e] = state
@@ -390,7 +481,7 @@ def closing(
     waiting: Array,
     confident: Array,
     right: Array,
-    ticks: Array,
+    steps: Steps,
     rejected: Array,
     right_at_last: Array,
     cost_of: Array,
@@ -402,7 +493,10 @@ def closing(
     ``cost_of[q, e]`` is the cost sought, or -1. A row of the result is the state, the set, q, e, and how many stages
     may follow the set if nobody waits any more, else 1: the last one, which with ``removal`` is the end.
     """
+    ticks, of_rest, overhead, parallel, members, shared = steps
     full = (np.int64(1) << n_units) - 1
+    charge = np.empty(full + 1, np.int64) if parallel else ticks  # by set: a stage costs the difference, and overhead
+    charged_from = np.int64(-1)
     n_samples = cost_of.shape[0] - 1
     found = np.empty((64, 5), np.int64)
     n_found = 0
@@ -413,21 +507,23 @@ def closing(
         rest = full ^ owned
         n_before = figures[state, N_WAITING]
         allowance = figures[state, ALLOWANCE]
-        start = figures[state, PAID] - n_before * ticks[owned]
+        if parallel and owned != charged_from:
+            _slowest_from(ticks, members, shared, owned, rest, charge)
+            charged_from = owned
+        start = figures[state, PAID] + n_before * (overhead - charge[owned])
         n_right_before = n_samples - n_before - figures[state, N_WRONG]
         before = waiting[state]
         more = rest if removal else (rest - 1) & rest
         while more:
             s = owned | more
             more = (more - 1) & rest
-            paid = start + n_before * ticks[s]
+            paid = start + n_before * charge[s]
             if paid > allowance:
                 continue
             n_after, n_rejected, n_right = _close(before, s, confident, right, rejected, right_at_last)
             q = n_samples - n_rejected
             e = q - n_right_before - n_right
-            total = paid if removal else paid + n_after * (ticks[full] - ticks[s])
-            if total == cost_of[q, e]:
+            if paid + n_after * of_rest[s] == cost_of[q, e]:
                 if n_found == len(found):
                     found = _longer(found)
                 found[n_found, 0] = state
@@ -450,10 +546,11 @@ def parents(
     spans: Array,
     confident: Array,
     right: Array,
-    ticks: Array,
+    steps: Steps,
     removal: bool,
 ) -> Array:
     """Return all pairs of a state and one of the targets, states of set s, that it becomes there."""
+    ticks, _, overhead, parallel, members, shared = steps
     full = (np.int64(1) << n_units) - 1
     n_rest = popcount(np.uint64(full ^ s)) + (1 if removal else 0)
     nobody = np.zeros(waiting.shape[1], np.uint64)
@@ -463,8 +560,11 @@ def parents(
     part = s
     while part:
         part = (part - 1) & s
+        price = ticks[s] - ticks[part] + overhead
+        if parallel:
+            price = _slowest(ticks, members, shared, part, s ^ part) + overhead
         for parent in range(spans[part, 0], spans[part, 1]):
-            paid = figures[parent, PAID] + figures[parent, N_WAITING] * (ticks[s] - ticks[part])
+            paid = figures[parent, PAID] + figures[parent, N_WAITING] * price
             for target in targets:
                 if paid != figures[target, PAID]:
                     continue

@@ -6,7 +6,7 @@ states are merged, and a state is dropped once everything that it can reach is p
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import comb
 from queue import SimpleQueue
@@ -39,7 +39,10 @@ Progress = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Bits:
-    """What every feature set says of every validation sample, by the integer whose bits are the units it owns."""
+    """What every feature set says of every validation sample, by the integer whose bits are the units it owns.
+
+    ``ticks`` and what follows ``n_units`` is what `emsco._kernels.lattice.Steps` wants to know.
+    """
 
     confident: NDArray[np.uint64]
     right: NDArray[np.uint64]
@@ -47,6 +50,33 @@ class Bits:
     ticks: IntArray
     n_samples: int
     n_units: int
+    overhead: int = 0
+    parallel: bool = False
+    members: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    shared: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @cached_property
+    def steps(self) -> lattice.Steps:
+        """What the stage costs that leads from one set to a larger one."""
+        of_rest = np.zeros_like(self.ticks) if self.parallel else self.ticks[-1] - self.ticks
+        if self.parallel:
+            for unit in range(self.n_units):
+                slowest = of_rest.reshape(-1, 2, 1 << unit)[:, 0]
+                np.maximum(slowest, self.unit_ticks(unit), out=slowest)
+        of_rest[:-1] += self.overhead
+        return lattice.Steps(self.ticks, of_rest, self.overhead, self.parallel, self.members, self.shared)
+
+    def unit_ticks(self, unit: int) -> IntArray:
+        """Return what a unit costs, overhead apart, given each set without it, (..., 2**unit), in ascending order."""
+        without, owned = np.moveaxis(self.ticks.reshape(-1, 2, 1 << unit), 1, 0)
+        if not self.parallel:
+            return np.asarray(owned - without)
+        sets = np.arange(self.ticks.size).reshape(-1, 2, 1 << unit)[:, 0]
+        price = np.full(sets.shape, self.ticks[1 << unit])
+        for members, shared in zip(self.members, self.shared, strict=True):
+            if members >> unit & 1:
+                price += shared * (sets & members == 0)
+        return price
 
 
 def all_bits(
@@ -75,14 +105,16 @@ def all_bits(
         units = ((sets[:, None] >> np.arange(n_units)) & 1).astype(np.bool_)
         outcomes = trainer.outcomes(units, trainer.train(units))
         confident[sets], right[sets] = to_bits(outcomes, y, threshold)
-        ticks[sets] = prices.stage_ticks(units[:, None, :])[:, 0]
+        ticks[sets] = prices.set_ticks(units)
         if on_progress is not None:
             on_progress("training", sets[-1] / (n_sets - 1))
         if journal is not None:
             end = int(sets[-1]) + 1
             journal.save(partial(dict, confident=confident[:end], right=right[:end], ticks=ticks[:end]))
     everyone = bitset.pack(np.ones((1, n_samples), dtype=np.bool_))[0]
-    return Bits(confident, right, everyone, ticks, n_samples, n_units)
+    members = (prices.groups.T @ (1 << np.arange(n_units))).astype(np.int64)
+    rules = (prices.overhead_ticks, prices.parallel, members, prices.shared_ticks.copy())
+    return Bits(confident, right, everyone, ticks, n_samples, n_units, *rules)
 
 
 def bytes_needed(n_units: int, n_samples: int, n_jobs: int) -> int:
@@ -273,6 +305,7 @@ class Lattice:
         self._rejected = bits.everyone if removal else bits.everyone & ~bits.confident[self._full]
         self._right_at_last = nobody if removal else bits.right[self._full]
         self._wrong_at_last = nobody if removal else bits.confident[self._full] & ~bits.right[self._full]
+        self._steps = bits.steps._replace(of_rest=np.zeros_like(bits.ticks)) if removal else bits.steps
         self._deadline = deadline
         self._on_progress = on_progress
         self._stop = np.zeros(1, dtype=np.uint8)
@@ -318,7 +351,7 @@ class Lattice:
         def closing(chunk: IntArray, _: int) -> Any:
             return lattice.closing(
                 chunk, states.set_of, bits.n_units, states.figures, states.waiting, bits.confident, bits.right,
-                bits.ticks, self._rejected, self._right_at_last, cost_of, self._stop, self._removal,
+                self._steps, self._rejected, self._right_at_last, cost_of, self._stop, self._removal,
             )  # fmt: skip
 
         if self._max_stages > 1:
@@ -335,7 +368,7 @@ class Lattice:
         """The vector of the design that buys everything at once."""
         bits, full = self._bits, self._full
         q = int(np.bitwise_count(bits.confident[full]).sum())
-        return q, q - int(np.bitwise_count(bits.right[full]).sum()), bits.n_samples * int(bits.ticks[full])
+        return q, q - int(np.bitwise_count(bits.right[full]).sum()), bits.n_samples * int(bits.steps.of_rest[0])
 
     @cached_property
     def _layers(self) -> list[tuple[IntArray, float, float]]:
@@ -356,7 +389,7 @@ class Lattice:
         """What can still happen after each set, by set.
 
         Who may get a label between it and the last stage; who will be told wrong (with removal: or nothing) and can
-        never be told right; who may be told wrong; and what the cheapest unit that is left adds to the bill.
+        never be told right; who may be told wrong; and the least that the next stage costs.
         """
         bits, full = self._bits, self._full
         confident = bits.confident.copy()
@@ -369,9 +402,8 @@ class Lattice:
         cheapest = np.full(full + 1, _NEVER)
         cheapest[full] = 0
         for unit in range(bits.n_units):
-            without, owned = np.moveaxis(bits.ticks.reshape(-1, 2, 1 << unit), 1, 0)
             least = cheapest.reshape(-1, 2, 1 << unit)[:, 0]
-            np.minimum(least, owned - without, out=least)
+            np.minimum(least, bits.unit_ticks(unit) + bits.overhead, out=least)
         return between, doomed, fallible, cheapest
 
     def _search_once(self, number: int, snapshot: Arrays) -> int:
@@ -389,14 +421,14 @@ class Lattice:
         def grow(sets: IntArray, thread: int) -> Any:
             return lattice.grow(
                 sets, bits.n_units, states.figures, states.waiting, states.spans, bits.confident, bits.right,
-                bits.ticks, self._rejected, self._wrong_at_last, *bounds, self.incumbents.limit, width,
+                self._steps, self._rejected, self._wrong_at_last, *bounds, self.incumbents.limit, width,
                 self._most_states, n_states, *self._tables[thread], self._stop, self._removal,
             )  # fmt: skip
 
         def finish(chunk: IntArray, thread: int) -> Any:
             return lattice.finish(
                 chunk, states.set_of, bits.n_units, states.figures, states.waiting, bits.confident, bits.right,
-                bits.ticks, self._rejected, self._right_at_last, self.incumbents.limit, *self._tables[thread],
+                self._steps, self._rejected, self._right_at_last, self.incumbents.limit, *self._tables[thread],
                 self._stop, self._removal,
             )  # fmt: skip
 
@@ -464,7 +496,7 @@ class Lattice:
             for s in [s for s in at_set if s.bit_count() == size]:
                 found = lattice.parents(
                     np.array(at_set[s]), s, bits.n_units, states.figures, states.waiting, states.spans,
-                    bits.confident, bits.right, bits.ticks, self._removal,
+                    bits.confident, bits.right, self._steps, self._removal,
                 )  # fmt: skip
                 for parent, target in found.tolist():
                     graph[target][1].append(parent)
