@@ -9,7 +9,7 @@ import pandas as pd
 from playwright.sync_api import expect, sync_playwright  # waits by expect: the page's policy forbids eval
 import pytest
 
-from emsco import EMSCOClassifier, Evolution, MultiStageClassifier
+from emsco import EMSCOClassifier, Evolution, MultiStageClassifier, Prices
 from emsco.report.html import render_page, write_report
 from emsco.report.summary import summarise
 from tests.report.test_html import HOSTILE
@@ -272,6 +272,17 @@ def test_points_without_labels_and_certificates_are_drawn(open_page, fitted, tmp
     assert "\u2013" in page.inner_text("#picked")
     assert "1.00 \u00d7 10^21 designs. 1,234 were looked at" in page.inner_text("#search-words")
     assert "not proven" in page.inner_text("#search-words")
+
+
+def test_the_price_model_is_said_and_waiting_longer_than_for_everything_is_more(open_page, tmp_path):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["smear", "culture"])
+    prices = Prices(price={"smear": 1, "culture": 3}, overhead=0.5, parallel=True)
+    clf = MultiStageClassifier([["smear"], ["culture"]], prices, threshold=1.0).fit(X, X["culture"] > 0)
+    write_report(clf, tmp_path / "report.html", evaluation=clf.evaluate(X, X["culture"] > 0))
+    page = open_page((tmp_path / "report.html").as_uri())
+    lead = page.text_content("#prices-lead")
+    assert lead.startswith("A stage takes as long as the slowest of what it buys, and 0.5 for itself. Everything")
+    assert "43\u00a0% more than buying everything (3.50)" in page.text_content("#tiles")
 
 
 def test_the_matrix_picks_and_frames_a_point(open_page, report, fitted):

@@ -83,6 +83,7 @@ def test_units_show_columns_prices_and_groups():
         {"name": "x3", "columns": ["x3"], "price": 5, "group": "blood", "discount": 3},
     ]
     assert summary["total"] == 10.5
+    assert summary["price_rule"] == "A stage costs the sum of what it buys, what a group shares once."
     assert summary["classes"] == ["False", "True"]
 
 

@@ -41,6 +41,8 @@ def print_fit(clf: Any, evaluation: Evaluation | None, data: Path, target: str, 
     say(f"{data.name}: {n_rows} rows to learn {target} from"
         + (f", {evaluation.n_rows} to test on" if evaluation else "")
         + f"; {len(clf.front_.feature_names)} features, {clf._prices.total:,.6g} for all of them.")  # fmt: skip
+    if clf._prices.overhead or clf._prices.parallel:
+        say(clf._prices.rule)
     if certificate is None:
         say(f"{len(clf.front_)} designs found that no other one found beats, "
             f"in {clf.search_seconds_:.1f} s.")  # fmt: skip

@@ -87,6 +87,7 @@ def facts_record(clf: Any) -> dict[str, Any]:
                 f"{'proven' if certificate.proven else 'not proven'}: {certificate.n_designs:,} designs, "
                 f"{certificate.n_walked:,} looked at, {certificate.n_ruled_out:,} ruled out"
             )
+    facts["price model"] = clf._prices.rule
     facts["prices"] = dict(zip(clf._prices.unit_names, clf._prices.prices.tolist(), strict=True))
     facts["stages"] = [{"buys": list(stage.features), "price": stage.price} for stage in clf.stages_]
     if never := never_bought(clf.design_, clf._prices.unit_names):

@@ -72,6 +72,7 @@ def summarise(
         "n_validation": None if front is None else front.n_samples,
         "n_test": None if evaluation is None else evaluation.n_rows,
         "total": total,
+        "price_rule": clf._prices.rule,
         "units": _units(clf._prices, [code.name for code in clf._encoder.codes]),
         "in_use": getattr(clf, "point_", 0),
         "objectives": [] if front is None else list(front.objectives),

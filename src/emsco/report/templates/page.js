@@ -68,7 +68,8 @@ function drawHeader() {
     : "of the labels are right";
   const saved = figures.saving === null
     ? "everything is free"
-    : `${wholePercent(figures.saving)} less than buying everything (${money(data.total)})`;
+    : `${wholePercent(Math.abs(figures.saving))} ${figures.saving < 0 ? "more" : "less"} than buying everything ` +
+      `(${money(data.total)})`;
   const tile = (title, value, words, range) =>
     h(
       "div", { class: "tile" },
@@ -586,7 +587,7 @@ function drawPrices() {
   const columns = units.some((unit) => unit.columns.length > 1 || unit.columns[0] !== unit.name);
   const groups = units.some((unit) => unit.group !== null);
   byId("prices-lead").textContent =
-    `Everything together costs ${money(data.total)}.` +
+    `${data.price_rule} Everything together costs ${money(data.total)}.` +
     (groups ? " Whoever has bought one of a group pays for the others of it only the second price." : "");
   const place = hasFront ? `point ${state.picked}` : "the design";
   const head = ["Feature", columns && "Columns", "Price", groups && "Group", groups && "Then", `Stage in ${place}`];
