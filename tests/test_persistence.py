@@ -1,5 +1,6 @@
 """A model file gives back the classifier that was saved, bit for bit, or says why not."""
 
+import dataclasses
 from hashlib import sha256
 from io import BytesIO
 import json
@@ -32,6 +33,8 @@ from emsco.datasets import load_heart_failure
 from emsco.exceptions import InvalidParameterError, MissingDependencyError, ModelFileError
 from emsco.persistence import container, estimators
 from emsco.persistence.container import MAX_BYTES, MAX_MEMBERS, pack, unpack
+from emsco.persistence.fields import Fields
+from emsco.persistence.parameters import costs_from_json, costs_to_json
 from tests import fuzz_models
 from tests.fuzz_models import saved, zipped
 from tests.test_classifier import PANEL, patients
@@ -43,6 +46,7 @@ GROUPED = Prices(
     groups={"blood": ["ward", "panel"]},
     discount={"ward": 5.17, "panel": 3.1},
 )
+VISITS = dataclasses.replace(GROUPED, overhead=0.7, parallel=True)
 IRIS, FLOWERS = load_iris(return_X_y=True)
 
 
@@ -88,7 +92,7 @@ def assert_same(a, b, X, y):
 
 
 @pytest.mark.parametrize("search", ["auto", Exact(), BestFirst(max_designs=300), QUICK], ids=lambda s: str(s)[:9])
-@pytest.mark.parametrize("prices", [PANEL, GROUPED, None], ids=["panel", "groups", "none"])
+@pytest.mark.parametrize("prices", [PANEL, GROUPED, VISITS, None], ids=["panel", "groups", "visits", "none"])
 def test_text_missing_values_units_and_groups_come_back(search, prices, tmp_path):
     X, y = patients()
     clf = EMSCOClassifier(prices, threshold=0.8, search=search, max_stages=3, random_state=0).fit(X, y)
@@ -462,6 +466,20 @@ def changed_json(data, change):
     return pack({**members, "model.json": json.dumps(record).encode()})
 
 
+def test_a_file_of_before_there_were_price_models_has_plain_prices(small, tmp_path):
+    def forget(record):
+        for name in ("overhead", "parallel"):
+            del record["prices"][name]
+
+    clf = load_bytes(changed_json(small, forget), tmp_path)
+    assert (clf._prices.overhead, clf._prices.parallel) == (0, False)
+    given = costs_to_json(Prices(price={"a": 1}))
+    del given["overhead"], given["parallel"]
+    assert costs_from_json(Fields(given, "costs")) == Prices(price={"a": 1})
+    visits = Prices(price={"a": 1}, overhead=2, parallel=True)
+    assert costs_from_json(Fields(costs_to_json(visits), "costs")) == visits
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -479,6 +497,8 @@ def changed_json(data, change):
         (lambda r: r["columns"].append(r["columns"][0]), "not distinct"),
         (lambda r: r["prices"]["units"].update(age=[7]), "does not have"),
         (lambda r: r["prices"]["price"].update(age=-1), "at least 0"),
+        (lambda r: r["prices"].update(overhead=-1), "overhead is -1; wanted a number from 0"),
+        (lambda r: r["prices"].update(parallel="yes"), "parallel is 'yes'; wanted true or false"),
         (lambda r: r.update(point=99), "point is 99"),
         (lambda r: r.update(models="pickle"), "wanted logistic or skops"),
         (lambda r: r["evaluation"]["everything"].update(n_rejected=99), "do not add up"),

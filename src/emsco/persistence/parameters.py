@@ -158,15 +158,24 @@ def price_list_to_json(prices: PriceList) -> dict[str, Any]:
             for group, members in zip(prices.group_names, prices.groups.T, strict=True)
         },
         "discount": {names[unit]: float(prices.own_prices[unit]) for unit in np.flatnonzero(prices.groups.any(axis=1))},
+        "overhead": prices.overhead,
+        "parallel": prices.parallel,
     }
 
 
 def prices_from_json(record: Fields) -> Prices:
-    """Return prices whose units list columns by name, or by position as text."""
-    parts: dict[str, dict[str, Any]] = {}
+    """Return prices whose units list columns by name, or by position as text.
+
+    Files that know neither overhead nor parallel prices have none.
+    """
+    parts: dict[str, Any] = {}
     for name in ("units", "groups"):
         part = record.part(name)
         parts[name] = {key: [str(member) for member in part.items(key)] for key in part}
+    if "overhead" in record:
+        parts["overhead"] = record.number("overhead", 0)
+    if "parallel" in record:
+        parts["parallel"] = record.flag("parallel")
     return Prices(price=_numbers(record.part("price")), discount=_numbers(record.part("discount")), **parts)
 
 
@@ -176,7 +185,7 @@ def _prices_to_json(prices: Prices) -> dict[str, Any]:
         record[name] = {str(key): [str(m) for m in members] for key, members in getattr(prices, name).items()}
     for name in ("price", "discount"):
         record[name] = {str(key): float(value) for key, value in getattr(prices, name).items()}
-    return record
+    return {**record, "overhead": float(prices.overhead), "parallel": bool(prices.parallel)}
 
 
 def _numbers(record: Fields) -> dict[str, float]:
