@@ -258,6 +258,22 @@ def test_inspect_says_what_is_in_a_file(model, capsys):
     assert record["prices"] == {k: float(v) for k, v in HEART.prices.items()}
 
 
+def test_the_price_model_is_given_by_options_or_in_a_file(folder, tmp_path, capsys):
+    fit = ["fit", folder / "heart.csv", *FIT, "--search", "evolution", "-o", tmp_path / "m.emsco"]
+    printed = call(capsys, *fit, "--costs", folder / "prices.csv", "--overhead", "2.5", "--parallel").out
+    rule = "A stage takes as long as the slowest of what it buys, and 2.5 for itself."
+    assert rule in printed
+    assert rule in " ".join(call(capsys, "inspect", tmp_path / "m.emsco").out.split())
+    assert json.loads(call(capsys, "inspect", tmp_path / "m.emsco", "--json").out)["price model"] == rule
+    assert emsco.load(tmp_path / "m.emsco")._prices.total == 102.5
+    content = {"prices": HEART.prices, "overhead": 2.5, "parallel": True}
+    (tmp_path / "p.json").write_text(json.dumps(content), encoding="utf-8")
+    assert rule in call(capsys, *fit, "--costs", tmp_path / "p.json").out
+    assert "and 4 for itself" in call(capsys, *fit, "--costs", tmp_path / "p.json", "--overhead", "4").out
+    assert "13 for all of them" in call(capsys, *fit, "--overhead", "1").out
+    assert "'overhead' is -1" in call(capsys, *fit, "--overhead", "-1", expect=1).err
+
+
 def test_a_model_of_a_given_design_has_no_front(tmp_path, capsys):
     clf = MultiStageClassifier([["age"], ["sex"]]).fit(HEART.data[["age", "sex"]], HEART.target)
     clf.save(tmp_path / "m.emsco")

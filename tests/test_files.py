@@ -164,6 +164,21 @@ def test_the_simplest_price_lists(tmp_path):
         assert read_prices(written(tmp_path, content, name)) == Prices(price={"a": 1.0, "b": 0.0})
 
 
+def test_json_and_yaml_say_the_price_model(tmp_path):
+    yaml = "overhead: 5\nparallel: true\nprices:\n  a: 1\n  b: {price: 0}\n"
+    expected = Prices(price={"a": 1.0, "b": 0.0}, overhead=5, parallel=True)
+    assert read_prices(written(tmp_path, yaml, "p.yaml")) == expected
+    content = {"prices": [{"feature": "a", "price": 1}], "overhead": 0.5}
+    assert read_prices(written(tmp_path, json.dumps(content), "p.json")) == Prices(price={"a": 1.0}, overhead=0.5)
+    assert without(expected, ["b"]) == Prices(price={"a": 1.0}, overhead=5, parallel=True)
+
+
+def test_features_named_like_the_price_model_are_features(tmp_path):
+    for content in ({"overhead": 5, "a": 1}, {"prices": 2, "overhead": 5}, {"prices": {"price": 2}, "a": 1}):
+        names = list(content)
+        assert list(read_prices(written(tmp_path, json.dumps(content), "p.json")).price) == names
+
+
 def test_what_a_table_does_not_have_can_be_left_out():
     fewer = without(EXPECTED, ["age", "dia", "fbs"])
     assert fewer == Prices(
@@ -193,6 +208,8 @@ def test_what_a_table_does_not_have_can_be_left_out():
         ("p.json", '[{"feature": "a", "cost": 1}]', r"has \['cost'\]"),
         ("p.json", '[{"price": 1}]', "no feature"),
         ("p.json", '{"a": true}', "is True"),
+        ("p.json", '{"prices": {"a": 1}, "overhead": "much"}', "overhead in .* is 'much'"),
+        ("p.json", '{"prices": {"a": 1}, "parallel": 1}', "parallel is 1; it can be true or false"),
         ("p.yaml", "a: [", "is not YAML"),
         ("p.yaml", "a: &x [1, 2]\nb: *x\n", "aliases"),
         ("p.yaml", "!!python/object/apply:os.system ['true']", "is not YAML"),
@@ -262,6 +279,7 @@ def test_mutated_tables_are_read_or_refused(tmp_path_factory, content):
             ("p.csv", PANEL),
             ("p.json", json.dumps(as_records())),
             ("p.yaml", "a: 1\nb: {price: 2, group: g, discount: 1}\n"),
+            ("p.yaml", "overhead: 5\nparallel: true\nprices: {a: 1, b: 2}\n"),
         ]
     ).flatmap(lambda case: st.tuples(st.just(case[0]), mutations(case[1].encode())))
 )

@@ -1,6 +1,7 @@
 """The command line: parse arguments, call the public API, print."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.util import find_spec
@@ -138,6 +139,8 @@ _ONE_ERROR = click.option(
     help="Price list: CSV with the columns feature,price and optionally unit,group,discount, or JSON or YAML of the "
     "same. Without it every column costs 1.",
 )
+@click.option("--overhead", type=float, metavar="PRICE", help="What each stage costs besides, such as a visit.")
+@click.option("--parallel", is_flag=True, help="Prices are times: a stage takes as long as the slowest thing it buys.")
 @click.option("-o", "--output", type=_FILE, default=Path("model.emsco"), show_default=True, help="Model file to write.")
 @click.option("--threshold", type=float, default=0.75, show_default=True, help="Least confidence of a label.")
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Column that is no feature, such as an id; repeatable.")
@@ -196,6 +199,8 @@ def fit(
     data: Path,
     target: str,
     costs: Path | None,
+    overhead: float | None,
+    parallel: bool,
     output: Path,
     threshold: float,
     drop: tuple[str, ...],
@@ -229,6 +234,7 @@ def fit(
     """
     from emsco.classifier import EMSCOClassifier
     from emsco.files import TableFile, read_prices, without
+    from emsco.prices import Prices
     from emsco.report import console as show
     from emsco.report import records
 
@@ -239,6 +245,13 @@ def fit(
     features = [name for name in file.names if name != target and name not in drop]
     prices = None if costs is None else without(read_prices(costs), [target, *drop])
     choice = _choice(max_cost, min_coverage, min_accuracy, best, knee, one_standard_error)
+    if overhead is not None or parallel:
+        prices = prices or Prices(price=dict.fromkeys(features, 1.0))
+        prices = replace(
+            prices,
+            overhead=prices.overhead if overhead is None else overhead,
+            parallel=parallel or prices.parallel,
+        )
     X, y, rows_used = _labelled(file, features, target)
     rest, held_out = _held_out(y, 0.0 if test or no_test else test_size, seed)
     clf = EMSCOClassifier(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 import csv
+from dataclasses import replace
 import json
 from pathlib import Path
 import re
@@ -212,17 +213,29 @@ def read_prices(path: str | Path) -> Prices:
 
     Each entry has a ``feature`` (a column of the table) and its ``price``; optionally the ``unit`` it is bought in with
     other columns (one price, given once), and the ``group`` with which it shares a cost, with the ``discount`` price it
-    has once that is paid. JSON and YAML hold a list of such entries, or a mapping of feature to price or entry.
+    has once that is paid. JSON and YAML hold a list of such entries, or a mapping of feature to price or entry; or
+    either as ``prices`` of a mapping, beside ``overhead`` and ``parallel`` as in ``Prices``. CSV has no place for them.
     """
     path = Path(path)
     text = _price_text(path)
-    if path.suffix.lower() == ".json":
-        entries = _entries(_from_json(text, path), path)
-    elif path.suffix.lower() in (".yaml", ".yml"):
-        entries = _entries(_from_yaml(text, path), path)
-    else:
-        entries = _from_csv(text, path)
-    return _prices(entries, path)
+    if path.suffix.lower() in (".json", ".yaml", ".yml"):
+        content = _from_json(text, path) if path.suffix.lower() == ".json" else _from_yaml(text, path)
+        content, model = _model(content, path)
+        return replace(_prices(_entries(content, path), path), **model)
+    return _prices(_from_csv(text, path), path)
+
+
+def _model(content: Any, path: Path) -> tuple[Any, dict[str, Any]]:
+    """Return the entries of a file, and which price model it says."""
+    listed = content.get("prices") if isinstance(content, Mapping) else None
+    if not isinstance(listed, Mapping | list) or not set(content) <= {"prices", "overhead", "parallel"}:
+        return content, {}
+    model = {name: content[name] for name in ("overhead", "parallel") if content.get(name) is not None}
+    if "overhead" in model:
+        model["overhead"] = _number(model["overhead"], f"overhead in {path}")
+    if not isinstance(model.get("parallel", False), bool):
+        raise InvalidPricesError(f"{path}: parallel is {model['parallel']!r}; it can be true or false.")
+    return listed, model
 
 
 def read_loss(path: str | Path, classes: Sequence[str]) -> "Loss":
@@ -397,7 +410,8 @@ def without(prices: Prices, columns: Iterable[str]) -> Prices:
     empty = {unit for unit, yields in units.items() if not yields}
     empty |= {unit for unit in prices.price if unit in gone and unit not in units}
     groups = {group: [u for u in members if u not in empty] for group, members in prices.groups.items()}
-    return Prices(
+    return replace(
+        prices,
         units={unit: yields for unit, yields in units.items() if yields},
         price={unit: price for unit, price in prices.price.items() if unit not in empty},
         groups={group: members for group, members in groups.items() if members},
