@@ -5,7 +5,7 @@ A rival trains models; a model says of each input its class probabilities and wh
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -39,11 +39,15 @@ class Trace:
         Encoded columns read; reading one buys the unit that yields it.
     exit : ndarray of shape (n_rows,)
         Stage, leaf or tree where the input left; 0 where that means nothing.
+    stages : sequence of ndarray of int, or None
+        Of a model of stages, the encoded columns known at each; inputs then pay stage by stage. None: an input pays for
+        all that it reads as for one stage.
     """
 
     probabilities: FloatArray
     read: BoolArray
     exit: NDArray[np.intp]
+    stages: Sequence[NDArray[np.intp]] | None = None
 
 
 class Model(Protocol):
@@ -294,8 +298,17 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _cost(self, trace: Trace) -> tuple[BoolArray, FloatArray]:
         """Return which units each input has bought, and what it paid."""
-        bought = (trace.read.astype(np.float64) @ self._unit_columns.T.astype(np.float64)) > 0
-        return bought, cost_of(bought, self.prices_)
+        bought = self._units(trace.read)
+        if trace.stages is None:
+            return bought, cost_of(bought, self.prices_)
+        known = np.zeros((len(trace.stages), trace.read.shape[1]), dtype=np.bool_)
+        for stage, columns in zip(known, trace.stages, strict=True):
+            stage[columns] = True
+        return bought, self.prices_.paid(self._units(known)).take(trace.exit)
+
+    def _units(self, columns: BoolArray) -> BoolArray:
+        """Return the units that yield encoded columns, (n, n_units)."""
+        return (columns.astype(np.float64) @ self._unit_columns.T.astype(np.float64)) > 0
 
     def _check_names(self, X: Any, *, reset: bool) -> None:
         try:
@@ -305,7 +318,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def cost_of(bought: BoolArray, prices: PriceList) -> FloatArray:
-    """Return what inputs pay for the units they buy, shared costs once per group."""
+    """Return what inputs pay for the units they buy as in one stage; nothing for nothing."""
     return np.asarray(prices.stage_ticks(bought[:, None, :])[:, 0] / prices.scale)
 
 

@@ -222,4 +222,4 @@ class _Stages:
             read[np.ix_(waiting, columns)] = True
             stage[waiting] = j
             waiting = waiting[~is_confident(outcomes_of(answer)[0], self._threshold)]
-        return Trace(probabilities, read, stage)
+        return Trace(probabilities, read, stage, self._columns)

@@ -90,7 +90,7 @@ class Walk:
         answers = np.empty((n_rows, parts[0][1].shape[1]))
         for rows, probabilities in parts:  # of those who went on, later stages overwrite the answer
             answers[rows] = probabilities
-        return Trace(answers, read, stage_of)
+        return Trace(answers, read, stage_of, self._columns)
 
 
 def gate_inputs(known: FloatArray, probabilities: FloatArray) -> FloatArray:
@@ -133,7 +133,7 @@ def train_by_price(problem: Problem, *, C: float, max_stages: int | None = None)
     return PriceStages(
         sets=sets,
         columns=[np.flatnonzero(columns) for columns in sets @ problem.unit_columns],
-        shares=np.array([problem.prices.price_of(units) / total for units in sets]),
+        shares=problem.prices.paid(sets) / total,
         models=trainer.models(sets, trainer.train(sets)),
     )
 

@@ -1,0 +1,46 @@
+"""Rivals of stages pay stage by stage; others pay for what they have read as for one stage."""
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+import pytest
+
+from emsco import Prices
+from emsco.experiments.comparison import methods
+from emsco.experiments.setting import PAPER
+from tests.baselines.contract import data
+
+NAMES = [f"x{i}" for i in range(6)]
+PRICES = Prices(
+    price=dict(zip(NAMES, [3, 1, 4, 1, 5, 9], strict=True)),
+    groups={"visit": ["x0", "x4"]},
+    discount={"x0": 1, "x4": 3},
+    overhead=0.5,
+    parallel=True,
+)
+OWN = np.array([1, 1, 4, 1, 3, 9])
+STAGED = {"CO-T", "Reject rules", "Stage LP", "NSGA-II"}
+
+
+@pytest.mark.parametrize("name", [name for name in methods("paper") if name != "EMSCO"])
+def test_rivals_pay_by_the_price_model(name):
+    X, y = data()
+    try:
+        rival = methods("paper")[name](PAPER["heart"], 0, True).fit(X[:160], y[:160], PRICES)
+    except ImportError as error:
+        pytest.skip(str(error))
+    decisions = rival.decide(X[160:])
+    bought, trace = decisions.bought, rival.trace(X[160:])
+    together = (bought * (OWN + 2 * np.isin(NAMES, ["x0", "x4"]))).max(axis=1) + 0.5 * bought.any(axis=1)
+    if name not in STAGED:
+        assert trace.stages is None
+        assert_allclose(decisions.cost, together)
+        return
+    known = [np.isin(np.arange(6), columns) for columns in trace.stages]
+    owned = np.zeros(6, dtype=bool)
+    paid = []
+    for units in known:
+        paid.append(rival.prices_.price_of(units & ~owned, owned) + (paid[-1] if paid else 0))
+        owned = units
+    assert_allclose(decisions.cost, np.array(paid)[decisions.stage])
+    assert_array_equal(bought, np.array(known)[decisions.stage])
+    assert (decisions.cost >= together).all()
