@@ -138,6 +138,8 @@ def test_prices_and_delays_of_heart_disease_are_turneys():
     assert list(heart.delays) == heart.feature_names
     assert [name for name, delay in heart.delays.items() if delay == "immediate"] == ["age", "sex", "cp", "trestbps"]
     assert Counter(heart.delays.values()) == {"immediate": 4, "delayed": 9}
+    assert heart.days.parallel
+    assert heart.days.price == {name: int(delay == "delayed") for name, delay in heart.delays.items()}
 
 
 def test_a_classifier_takes_heart_disease_as_it_is():

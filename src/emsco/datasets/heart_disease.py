@@ -32,7 +32,8 @@ is narrowed (139 of 303), or how badly: the published target counts from 0, heal
 Prices are real: Canadian dollars, from the fee schedule of the Ontario Health Insurance Program, collected by Turney
 (1995). Tests of a group share a cost, which is paid once: A, drawing blood (`chol`, `fbs`; 2.10); B and C, measurements
 of the heart during exercise (`thalach`, `thal`; 101.90, and `exang`, `oldpeak`, `slope`; 86.30). Everything costs
-323.97; if each test paid its own way it would be 600.57. `delays` says what is known at once and what the next day.
+323.97; if each test paid its own way it would be 600.57. `delays` says what is known at once and what the next day;
+`days` says the same as times: tests asked for together all come the next day.
 
 Source: UCI Machine Learning Repository; R. Detrano, V.A. Medical Center, Long Beach and Cleveland Clinic Foundation;
 A. Janosi, W. Steinbrunn, M. Pfisterer and R. Detrano (1988). Prices: P. D. Turney (1995). Licence: CC BY 4.0.
@@ -53,8 +54,8 @@ def load_heart_disease(*, binary: bool = True, as_frame: bool = True) -> Any:
     -------
     Bunch
         ``data`` (303 x 13, missing = NaN), ``target``, ``feature_names``, ``prices`` (an ``emsco.Prices`` by feature
-        name, with groups that share a cost), ``delays`` ("immediate" or "delayed" by feature name), ``DESCR`` and
-        ``license``.
+        name, with groups that share a cost), ``delays`` ("immediate" or "delayed" by feature name), ``days`` (the same
+        as ``Prices`` in parallel: the cost is then how many days an answer takes), ``DESCR`` and ``license``.
 
     Examples
     --------
@@ -68,6 +69,12 @@ def load_heart_disease(*, binary: bool = True, as_frame: bool = True) -> Any:
     >>> prices = resolve(heart.prices, heart.feature_names)
     >>> prices.price_of(heart.data.columns.isin(["chol", "fbs"])), prices.total
     (10.37, 323.97)
+
+    Both are known the next day, and so is everything else if it is asked for today:
+
+    >>> days = resolve(heart.days, heart.feature_names)
+    >>> days.price_of(heart.data.columns.isin(["chol", "fbs"])), days.total
+    (1.0, 1.0)
     """
     names, values = carried("processed.cleveland.data", columns=[*_PRICES, "ill" if binary else "num"])
     if binary:
@@ -83,4 +90,5 @@ def load_heart_disease(*, binary: bool = True, as_frame: bool = True) -> Any:
         as_frame=as_frame,
     )  # fmt: skip
     heart.delays = {name: "immediate" if name in _IMMEDIATE else "delayed" for name in _PRICES}
+    heart.days = Prices(price={name: float(name not in _IMMEDIATE) for name in _PRICES}, parallel=True)
     return heart
