@@ -437,3 +437,70 @@ def test_no_figure_is_cut_off_in_a_narrow_terminal(model, capsys, monkeypatch, w
     assert f"{result.mean_cost:,.2f}" in shown
     assert f"({low:,.1f}-{high:,.1f})" in shown
     assert "(95-100)" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "threshold"),
+    [
+        (["--threshold", "0=0.9,1=0.6"], {"0": 0.9, "1": 0.6}),
+        (["--threshold", "1=0.6", "--threshold", "0=0.9"], {"1": 0.6, "0": 0.9}),
+        (["--threshold", "0.9,0.8,0.7"], [0.9, 0.8, 0.7]),
+        (["--threshold", "0.9"], 0.9),
+        ([], 0.75),
+        (["--guarantee", "0.7"], emsco.Guarantee(0.7)),
+        (["--guarantee", "0.7", "--confidence", "0.8", "--threshold", "0.8"], emsco.Guarantee(0.7, 0.8, False, 0.8)),
+    ],
+)
+def test_a_threshold_may_be_one_per_class_one_per_stage_or_a_promise(options, threshold, folder, tmp_path, capsys):
+    path = tmp_path / "m.emsco"
+    fit = ["fit", folder / "heart.csv", "--target", TARGET, "--max-stages", 2, *options, "-o", path]
+    printed = call(capsys, *fit)
+    clf = emsco.load(path)
+    assert clf.threshold == threshold
+    shown = call(capsys, "inspect", path).out
+    record = json.loads(call(capsys, "inspect", path, "--json").out)
+    if isinstance(threshold, emsco.Guarantee):
+        for line in str(clf.guarantee_).splitlines():
+            assert line in printed.out
+            assert line.split(":")[0] in " ".join(shown.split())
+        assert record["guarantee"] == str(clf.guarantee_)
+        summary = json.loads(call(capsys, *fit, "--json").out)
+        assert summary["guarantee"]["checks"][0]["n_errors"] == clf.guarantee_.checks[0].n_errors
+        assert "threshold 0.7" in printed.out or "threshold 0.8" in printed.out
+    else:
+        assert record["threshold"] == (threshold if isinstance(threshold, float) else str(clf._rule()))
+    call(capsys, "predict", path, folder / "heart.csv", "-o", tmp_path / "out.csv")
+    decided = pd.read_csv(tmp_path / "out.csv")
+    expected = clf.decide(HEART.data)
+    assert_array_equal(decided["label"] != "inconclusive", expected.conclusive)
+    assert_array_equal(decided["stage"] - 1, expected.stage)
+    call(capsys, "report", path, "-o", tmp_path / "report.html")
+
+
+def test_a_promise_that_cannot_be_made_is_a_warning_and_an_answer(folder, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "m.emsco"
+    printed = call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "--max-stages", 2, "--guarantee", "0.99",
+                   "-o", path)  # fmt: skip
+    assert "warning: no label will be given: the calibration rows cannot support" in printed.err
+    assert "no label is ever given" in printed.out
+    call(capsys, "predict", path, folder / "heart.csv", "-o", tmp_path / "out.csv")
+    assert (pd.read_csv(tmp_path / "out.csv")["label"] == "inconclusive").all()
+    answers = iter([""] * HEART.data.shape[1])
+    monkeypatch.setattr("click.prompt", lambda *_, **__: next(answers))
+    assert "which is never enough" in call(capsys, "ask", path).out
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--threshold", "high"], "give numbers, or CLASS=NUMBER"),
+        (["--threshold", "0=0.9,0.8"], "give numbers, or CLASS=NUMBER"),
+        (["--threshold", "0=0.9", "--threshold", "0.8"], "a number for each class"),
+        (["--threshold", "0.9,0.8", "--guarantee", "0.9"], "that of the search"),
+        (["--confidence", "0.9"], "go with --guarantee"),
+        (["--guarantee-per-class"], "go with --guarantee"),
+    ],
+)
+def test_thresholds_that_make_no_sense_are_wrong_usage(options, says, folder, tmp_path, capsys):
+    fit = ["fit", folder / "heart.csv", "--target", TARGET, *options, "-o", tmp_path / "m.emsco"]
+    assert says in " ".join(call(capsys, *fit, expect=2).err.split())

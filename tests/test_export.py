@@ -45,7 +45,7 @@ def walk(folder, X):
             feeds[column["input"]] = cells[:, None]
         _, sure, best = session.run(["probabilities", "confidence", "label"], feeds)
         stage[waiting], confidence[waiting], cost[waiting] = number, sure, record["paid"]
-        leaving = sure >= manifest["threshold"]
+        leaving = sure >= np.array(record["thresholds"])[best]
         label[waiting[leaving]] = best[leaving]
         waiting = waiting[~leaving]
         if not waiting.size:
@@ -197,3 +197,16 @@ def test_onnx_and_skops_are_imported_when_they_are_needed():
         "sys.exit(any(m in sys.modules for m in ('onnx', 'onnxruntime', 'skl2onnx', 'skops')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("threshold", [{"setosa": 0.9, "versicolor": 0.5, "virginica": 0.7}, [0.9, 0.6], 0.8])
+def test_thresholds_per_class_and_stage_are_in_the_manifest(threshold, tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica"])
+    clf = MultiStageClassifier([0, 0, 1, 1], threshold=threshold).fit(X, names[y])
+    assert_same_walk(clf, X, tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["threshold"] == (threshold if isinstance(threshold, float) else None)
+    assert [stage["thresholds"] for stage in manifest["stages"]] == [
+        np.broadcast_to(row, 3).tolist() for row in clf._rule().matrix(2)
+    ]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from emsco.evaluation import Evaluation
     from emsco.exceptions import EmscoError, EmscoWarning
     from emsco.front import Front
+    from emsco.guarantee import Guarantee
     from emsco.objectives import Loss, Objective
     from emsco.persistence import load
     from emsco.prices import Prices
@@ -31,6 +32,7 @@ __all__ = [
     "Evolution",
     "Exact",
     "Front",
+    "Guarantee",
     "Loss",
     "MultiStageClassifier",
     "Objective",
@@ -53,6 +55,7 @@ _HOME = {
     "Evolution": "search.evolution",
     "Exact": "search.exact",
     "Front": "front",
+    "Guarantee": "guarantee",
     "Loss": "objectives",
     "MultiStageClassifier": "classifier",
     "Objective": "objectives",

@@ -22,6 +22,7 @@ from emsco.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, NumberC
 from emsco.exceptions import InvalidInputError, SessionError
 from emsco.objectives import FloatArray
 from emsco.prices import PriceList
+from emsco.rejection import RejectRule
 from emsco.stages.base import StageModel, outcomes_of
 from emsco.stages.logistic import LogisticModel
 from emsco.table import is_missing, to_number
@@ -125,11 +126,11 @@ class Session:
     1
     """
 
-    __slots__ = ("_answer", "_encoded", "_given", "_plan", "_stage", "_threshold")
+    __slots__ = ("_answer", "_encoded", "_given", "_plan", "_rule", "_stage")
 
-    def __init__(self, plan: "Plan", threshold: float) -> None:
+    def __init__(self, plan: "Plan", rule: RejectRule) -> None:
         self._plan = plan
-        self._threshold = threshold
+        self._rule = rule
         self._stage = 0
         self._given: dict[str, Cell] = {}
         self._encoded = [0.0] * plan.n_encoded
@@ -192,7 +193,7 @@ class Session:
             for column in here.columns:
                 column.code.encode_one(given[column.name], encoded, column.start)  # type: ignore[arg-type]
             confidence, code = here.outcome(encoded)
-            if confidence >= self._threshold:
+            if confidence >= self._rule.bar(stage, code):
                 answer: Acquire | Decision = Accept(plan.classes[code], confidence, here.paid, stage)
                 break
             if here is plan.stages[-1]:
@@ -215,7 +216,7 @@ class Session:
         n_paid = self._stage + decided
         return {
             "version": _VERSION,
-            "classifier": self._plan.fingerprint(self._threshold),
+            "classifier": self._plan.fingerprint(self._rule),
             "stage": self._stage,
             "decided": decided,
             "cost": self._plan.stages[n_paid - 1].paid if n_paid else 0.0,
@@ -223,7 +224,7 @@ class Session:
         }
 
 
-def continue_session(plan: "Plan", threshold: float, state: Any) -> Session:
+def continue_session(plan: "Plan", rule: RejectRule, state: Any) -> Session:
     """Return the session whose ``state`` this is.
 
     Raises
@@ -231,7 +232,7 @@ def continue_session(plan: "Plan", threshold: float, state: Any) -> Session:
     SessionError
         It is none, or one of another classifier.
     """
-    session = Session(plan, threshold)
+    session = Session(plan, rule)
     wanted = session.state
     version = state.get("version", _VERSION) if isinstance(state, Mapping) else _VERSION
     if version != _VERSION:
@@ -406,9 +407,9 @@ class Plan:
         hint = f"did you mean {close[0]!r}?" if close else f"columns: {shorten(list(self.columns))}."
         raise InvalidInputError(f"there is no column {shorten(name)}; {hint}")
 
-    def fingerprint(self, threshold: float) -> str:
+    def fingerprint(self, rule: RejectRule) -> str:
         """Return 16 digits that tell deployed classifiers apart, the same in every process."""
-        return sha256(self._digest + repr(threshold).encode()).hexdigest()[:16]
+        return sha256(self._digest + rule.key.encode()).hexdigest()[:16]
 
     @cached_property
     def _digest(self) -> bytes:

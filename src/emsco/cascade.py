@@ -105,6 +105,8 @@ class Cascade:
         acquired, exists = acquired_sets(population)
         slots = np.zeros(exists.shape, dtype=np.int64)
         slots[exists] = self._cache.slots(acquired[exists])
+        if (n_rules := self._cache.n_rules) > 1:
+            slots = slots * n_rules + np.minimum(np.arange(exists.shape[1]), n_rules - 1)
         reached = np.zeros(exists.shape, dtype=np.int64)
         n_conclusive = np.empty(n_designs, dtype=np.int64)
         n_correct = np.empty(n_designs, dtype=np.int64)

@@ -13,18 +13,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from emsco import __version__
+from emsco.acquisition import plain_classes
+from emsco.calibration import CalibrationRows, set_aside
 from emsco.cascade import Cascade
 from emsco.checkpoint import Arrays, Checkpoint, fingerprint
 from emsco.exceptions import InvalidInputError, InvalidParameterError, SearchInterruptedWarning, SuspiciousColumnWarning
 from emsco.front import Front, check_choice, make_front, spread
+from emsco.guarantee import Answers, Guarantee, Plan, Promise, check, plan
 from emsco.objectives import PAPER, Aims, check_objectives, measure
 from emsco.operators.elitism import unique_vectors
-from emsco.partition import BoolArray, IntArray, check_design, count_solutions
+from emsco.partition import BoolArray, IntArray, acquired_sets, check_design, count_solutions
 from emsco.prices import Costs, PriceList, resolve
 from emsco.problem import check_columns, check_target, check_validation_size, known_codes, split_rows
 from emsco.progress import PhaseLine, ProgressLine
 from emsco.ranking import pareto_rank
-from emsco.rejection import check_threshold
+from emsco.rejection import RejectRule, check_rule, resolve_rule
 from emsco.search.bestfirst import BestFirst, Pool, search_best_first
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact import Exact, check_affordable, estimate_seconds, is_affordable, search_exactly
@@ -32,7 +35,7 @@ from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
 from emsco.staged import StagedClassifier, check_n_jobs, check_seed, distinct_sets, set_key
 from emsco.stages.base import StageModel, StageTrainer
 from emsco.stages.cache import StageCache
-from emsco.table import Table, check_size
+from emsco.table import Rows, Table, check_size
 from emsco.training import (
     Recipe,
     Rehearsal,
@@ -53,6 +56,7 @@ _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would 
 _AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
 _SETS_AT_ONCE = 64  # trained between two signs of progress
 _MOST_FINAL = 60  # designs of a front whose stages are trained again by a final estimator
+_PILOT = 1 / 3  # of the rows of a given design choose, before a last training, which thresholds are calibrated
 
 
 class MultiStageClassifier(StagedClassifier):
@@ -65,8 +69,10 @@ class MultiStageClassifier(StagedClassifier):
         everything in one stage.
     costs : None, array-like, mapping or Prices
         Price of each column, in order or by name, or of units that yield several. None: every column costs 1.
-    threshold : float
-        A row leaves with a label as soon as its top class probability is at least this.
+    threshold : float, mapping, sequence or Guarantee
+        A row leaves with a label as soon as its top class probability is at least this: one number; a number per
+        class, by label, of which that of the top class counts; numbers for stage after stage, of which the last one
+        holds for all further stages; or ``Guarantee(...)``, which calibrates them.
     estimator : classifier, "boosting" or None
         Trained at each stage on the features bought so far. None: l2 logistic regression.
     random_state : int, RandomState or None
@@ -82,6 +88,8 @@ class MultiStageClassifier(StagedClassifier):
     ----------
     stages_ : list of Stage
         What each stage buys, its price and its trained model.
+    guarantee_ : Promise
+        What is promised, and how it was checked; only if the threshold is a ``Guarantee``.
     design_ : ndarray of shape (n_features,)
     classes_ : ndarray of shape (n_classes,)
     n_features_in_ : int
@@ -102,7 +110,7 @@ class MultiStageClassifier(StagedClassifier):
         self,
         design: Any = None,
         costs: Costs = None,
-        threshold: float = 0.75,
+        threshold: Any = 0.75,
         estimator: Any = None,
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -118,20 +126,22 @@ class MultiStageClassifier(StagedClassifier):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Train the stages on all rows.
+    def fit(self, X: Any, y: ArrayLike, *, X_cal: Any = None, y_cal: ArrayLike | None = None) -> Self:
+        """Train the stages on all rows; those that calibrate a ``Guarantee`` excepted.
 
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_columns)
             Numbers, booleans, text or categories; missing values are allowed.
         y : array-like of shape (n_rows,)
+        X_cal, y_cal : like X and y, optional
+            Rows that calibrate a ``Guarantee``, drawn as new rows will be. Without them, a share of X does.
 
         Returns
         -------
         self
         """
-        check_threshold(self.threshold)
+        check_rule(_searched(self.threshold))
         check_learning(self.encoding, self.C, automatic=False)
         seed = check_seed(self.random_state)
         n_jobs = check_n_jobs(self.n_jobs)
@@ -141,13 +151,34 @@ class MultiStageClassifier(StagedClassifier):
         design = np.zeros(prices.n_units, dtype=np.int64)
         if self.design is not None:
             design = check_design(self.design, prices.unit_names)
-        rehearsal = Rehearsal(table, codes, classes.size, prices, None)
+        rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(3)[2])
+        parts = set_aside(self.threshold, table, codes, classes, X_cal, y_cal, rng)
+        table, codes, classes, calibration = parts.table, parts.codes, parts.classes, parts.calibration
+        resolve_rule(_searched(self.threshold), classes)
+        self.classes_, self._prices, self._named = classes, prices, table.named
         recipe = Recipe(check_estimator(self.estimator, "estimator"), self.encoding, float(self.C))
-        setup = prepare(rehearsal, recipe, seed=seed, n_jobs=n_jobs)
-        sets = distinct_sets(design[None])
-        self._models = dict(zip(map(set_key, sets), _train(setup.trainer, sets), strict=True))
-        self.classes_, self._prices, self._encoder, self._named = classes, prices, setup.encoder, table.named
+        plans: list[Plan] = []
+
+        def train(rows: Rows) -> None:
+            rehearsal = Rehearsal(table, codes, classes.size, prices, None, learn=rows)
+            setup = prepare(rehearsal, recipe, seed=seed, n_jobs=n_jobs)
+            self._encoder = setup.encoder
+            sets = distinct_sets(design[None])
+            self._models = dict(zip(map(set_key, sets), _train(setup.trainer, sets), strict=True))
+
+        if calibration is not None:
+            everyone = np.arange(table.n_rows)[parts.learn]
+            rest, pilot = (everyone[rows] for rows in split_rows(codes[everyone], _PILOT, rng, classes))
+            train(rest)
+            answers = self._answering(self._encoder.encode(table, pilot), codes[pilot])
+            plans = _plan(self, design[None], answers, calibration)
+        with warnings.catch_warnings():
+            if calibration is not None:
+                warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
+            train(parts.learn)
+        self._promises = _check(self, plans, design[None], calibration)
         self._deploy(design)
+        self._warn_of_shortage()
         return self
 
 
@@ -158,8 +189,10 @@ class EMSCOClassifier(StagedClassifier):
     ----------
     costs : None, array-like, mapping or Prices
         Price of each column, in order or by name, or of units that yield several. None: every column costs 1.
-    threshold : float
-        A row leaves with a label as soon as its top class probability is at least this.
+    threshold : float, mapping, sequence or Guarantee
+        A row leaves with a label as soon as its top class probability is at least this: one number; a number per
+        class, by label, of which that of the top class counts; numbers for stage after stage, of which the last one
+        holds for all further stages; or ``Guarantee(...)``, which calibrates them.
     estimator : classifier, "boosting" or None
         Trained at each stage on the features bought so far. None: l2 logistic regression, trained in batches; any
         scikit-learn classifier with ``predict_proba`` works, one clone per feature set; "boosting" is scikit-learn's
@@ -217,6 +250,8 @@ class EMSCOClassifier(StagedClassifier):
         Its stage, from 0, of each feature; -1: never bought.
     stages_ : list of Stage
         What each of its stages buys, its price and its trained model.
+    guarantee_ : Promise
+        What is promised of the point in use, and how it was checked; only if the threshold is a ``Guarantee``.
     search_ : Exact, BestFirst or Evolution
         How it was searched.
     search_seconds_ : float
@@ -248,7 +283,7 @@ class EMSCOClassifier(StagedClassifier):
     def __init__(
         self,
         costs: Costs = None,
-        threshold: float = 0.75,
+        threshold: Any = 0.75,
         estimator: Any = None,
         max_stages: int | None = None,
         removal: bool = False,
@@ -292,6 +327,8 @@ class EMSCOClassifier(StagedClassifier):
         X_val: Any = None,
         y_val: ArrayLike | None = None,
         *,
+        X_cal: Any = None,
+        y_cal: ArrayLike | None = None,
         checkpoint: str | PathLike[str] | None = None,
     ) -> Self:
         """Search designs and train the stages of all that are on the front.
@@ -303,6 +340,8 @@ class EMSCOClassifier(StagedClassifier):
         y : array-like of shape (n_rows,)
         X_val, y_val : like X and y, optional
             Rows that score the designs. Without them, a share ``validation`` of X does.
+        X_cal, y_cal : like X and y, optional
+            Rows that calibrate a ``Guarantee``, drawn as new rows will be. Without them, a share of X does.
         checkpoint : path-like or None
             File that remembers the search. If the run is killed, the same call goes on from there, and ends as if it
             had not been. The file is left in place; that of another run is refused.
@@ -312,12 +351,24 @@ class EMSCOClassifier(StagedClassifier):
         self
         """
         if checkpoint is None:
-            return self._fit(X, y, X_val, y_val, None)
-        with Checkpoint(checkpoint) as file:
-            return self._fit(X, y, X_val, y_val, file)
+            self._fit(X, y, X_val, y_val, X_cal, y_cal, None)
+        else:
+            with Checkpoint(checkpoint) as file:
+                self._fit(X, y, X_val, y_val, X_cal, y_cal, file)
+        self._warn_of_shortage()
+        return self
 
-    def _fit(self, X: Any, y: ArrayLike, X_val: Any, y_val: ArrayLike | None, checkpoint: Checkpoint | None) -> Self:
-        threshold = check_threshold(self.threshold)
+    def _fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        X_val: Any,
+        y_val: ArrayLike | None,
+        X_cal: Any,
+        y_cal: ArrayLike | None,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        check_rule(_searched(self.threshold))
         _check_search(self.search)
         seed = check_seed(self.random_state)
         if checkpoint is not None and self.random_state is None:
@@ -328,9 +379,13 @@ class EMSCOClassifier(StagedClassifier):
         codes, classes = check_target(y, table.n_rows)
         prices = resolve(self.costs, table.names)
         max_stages = check_max_stages(self.max_stages, prices.n_units)
-        split_rng, search_rng, recipe_rng = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
+        rngs = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(4))
+        split_rng, search_rng, calibration_rng, recipe_rng = rngs
+        parts = set_aside(self.threshold, table, codes, classes, X_cal, y_cal, calibration_rng)
+        table, codes, classes = parts.table, parts.codes, parts.classes
+        rule = self._search_rule(classes, max_stages)
 
-        rehearsal = self._rehearsal(table, codes, classes, prices, X_val, y_val, split_rng)
+        rehearsal = self._rehearsal(table, parts.learn, codes, classes, prices, X_val, y_val, split_rng)
         y_validation = rehearsal.y
         check_validation_size(y_validation.size)
         aims = check_objectives(self.objectives, np.bincount(y_validation, minlength=classes.size))
@@ -346,39 +401,43 @@ class EMSCOClassifier(StagedClassifier):
             n_jobs=n_jobs,
         )
         setup = prepare(rehearsal, recipe, seed=seed, n_jobs=n_jobs)
-        settings = self._settings(prices.n_units, max_stages, y_validation.size, n_jobs, aims)
+        settings = self._settings(
+            prices.n_units, max_stages, y_validation.size, n_jobs, aims, per_stage=rule.n_rows > 1
+        )
         history: list[tuple[int, int, int]] = []
         journal = None
         if checkpoint is not None:
-            checkpoint.claim(self._identity(setup, settings, max_stages, seed))
+            checkpoint.claim(self._identity(setup, settings, max_stages, seed, rule))
             journal = _Journal(checkpoint, history)
             if journal.phase == BestFirst.__name__ and self.search == "auto":
                 settings = BestFirst()  # the proof was given up before
-        cache, cascade = self._scoring(setup, y_validation, prices, threshold, aims, checkpoint)
+        cache, cascade = self._scoring(setup, y_validation, prices, rule, aims, checkpoint)
         front: Front | None = None
         started = perf_counter() - (journal.seconds if journal else 0.0)
         if isinstance(settings, Exact):
             front = self._search_exactly(
-                settings, setup.trainer, y_validation, prices, cascade, aims, max_stages, n_jobs, started, journal
+                settings, setup.trainer, y_validation, prices, cascade, aims, rule, max_stages, n_jobs, started, journal
             )
         if front is None:
             settings = BestFirst() if isinstance(settings, Exact) else settings
             front = self._search(settings, cache, cascade, prices, aims, max_stages, search_rng, history, journal)
         seconds = perf_counter() - started
         n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
+        self.classes_, self._prices, self._named = classes, prices, table.named
         final = self._final_recipe(recipe)
         if final is not None:
             setup = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
-            front, cache = self._judge_again(front, setup, y_validation, prices, threshold, aims)
+            front, cache = self._judge_again(front, setup, y_validation, prices, rule, aims)
+        plans: list[Plan] = []
+        if parts.calibration is not None:
+            plans = _plan(self, front.designs, _rehearsed(cache, y_validation), parts.calibration)
         train = cache.models
         if self.refit and not rehearsal.crosses:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
                 setup = prepare(rehearsal.everything(), setup.recipe, seed=seed, n_jobs=n_jobs)
             train = partial(_train, setup.trainer)
-        models = self._train_front(train, front)
-
-        self.classes_, self._prices, self._encoder, self._named = classes, prices, setup.encoder, table.named
+        self._encoder, self._models = setup.encoder, self._train_front(train, front)
         self.encoding_, self.C_ = setup.recipe.encoding, setup.recipe.C
         self.front_ = front
         self.search_ = settings
@@ -386,13 +445,14 @@ class EMSCOClassifier(StagedClassifier):
         self.history_ = np.array(history, dtype=np.int64).reshape(-1, 3)
         self.n_generations_ = max(len(history) - isinstance(settings, Evolution), 0)
         self.n_feature_sets_ = n_feature_sets
-        self._models = models
-        self.use(0)  # whatever becomes of the choice, there is a point in use
-        return self.use(self._chosen())
+        self._promises = _check(self, plans, front.designs, parts.calibration)
+        self._use(0)  # whatever becomes of the choice, there is a point in use
+        self._use(self._chosen())
 
     def _rehearsal(
         self,
         table: Table,
+        learn: Rows,
         codes: IntArray,
         classes: NDArray[Any],
         prices: PriceList,
@@ -408,12 +468,14 @@ class EMSCOClassifier(StagedClassifier):
             check_size(judges)
             check_columns(judges, table)
             judged = known_codes(y_val, classes, judges.n_rows)
-            return Rehearsal(table, codes, classes.size, prices, None, (judges, judged))
+            return Rehearsal(table, codes, classes.size, prices, None, (judges, judged), learn)
         if is_folds(self.validation):
-            folds = make_folds(self.validation, codes, classes, rng)
+            folds = make_folds(self.validation, codes[learn], classes, rng)
         else:
-            folds = [split_rows(codes, self.validation, rng, classes)]
-        return Rehearsal(table, codes, classes.size, prices, folds)
+            folds = [split_rows(codes[learn], self.validation, rng, classes)]
+        if not isinstance(learn, slice):
+            folds = [(learn[train], learn[judges]) for train, judges in folds]
+        return Rehearsal(table, codes, classes.size, prices, folds, learn=learn)
 
     def _final_recipe(self, recipe: Recipe) -> Recipe | None:
         """Return how the stages of the front are trained, if not as in the search."""
@@ -432,11 +494,11 @@ class EMSCOClassifier(StagedClassifier):
         return Recipe(final, encoding)
 
     def _judge_again(
-        self, front: Front, setup: Setup, y: IntArray, prices: PriceList, threshold: float, aims: Aims | None
+        self, front: Front, setup: Setup, y: IntArray, prices: PriceList, rule: RejectRule, aims: Aims | None
     ) -> tuple[Front, StageCache]:
         """Return what is non-dominated of a front once its stages are trained in another way."""
         designs = front.designs[spread(front, _MOST_FINAL)]
-        cache, cascade = self._scoring(setup, y, prices, threshold, aims, None)
+        cache, cascade = self._scoring(setup, y, prices, rule, aims, None)
         sets = distinct_sets(designs)
         line = PhaseLine() if self.verbose else None
         for i in range(0, len(sets), _SETS_AT_ONCE):
@@ -459,7 +521,7 @@ class EMSCOClassifier(StagedClassifier):
         setup: Setup,
         y: IntArray,
         prices: PriceList,
-        threshold: float,
+        rule: RejectRule,
         aims: Aims | None,
         store: Checkpoint | None,
     ) -> tuple[StageCache, Cascade]:
@@ -468,7 +530,7 @@ class EMSCOClassifier(StagedClassifier):
             setup.trainer,
             y,
             n_units=prices.n_units,
-            threshold=threshold,
+            threshold=rule,
             max_bytes=int(self.cache_bytes),
             store=store,
             n_classes=setup.problems[0].n_classes if aims is not None and aims.by_class else 0,
@@ -484,8 +546,26 @@ class EMSCOClassifier(StagedClassifier):
             return self.front_.knee()
         return self.front_.choose(**(self.choose if isinstance(self.choose, Mapping) else {"best": self.choose}))
 
+    def _search_rule(self, classes: NDArray[Any], max_stages: int) -> RejectRule:
+        """Return the rule that designs are searched with, for as many stages as they can have."""
+        rule = resolve_rule(_searched(self.threshold), classes)
+        rule = RejectRule.of(rule.bars[:max_stages])
+        if rule.n_rows > 1 and isinstance(self.search, Exact):
+            raise InvalidParameterError(
+                "Exact() looks at each feature set once, whatever the stage it is owned at, so it cannot search with a "
+                f"threshold per stage ({rule}); use BestFirst() or Evolution(), or one threshold for all stages."
+            )
+        return rule
+
     def _settings(
-        self, n_units: int, max_stages: int, n_samples: int, n_jobs: int, aims: Aims | None = None
+        self,
+        n_units: int,
+        max_stages: int,
+        n_samples: int,
+        n_jobs: int,
+        aims: Aims | None = None,
+        *,
+        per_stage: bool = False,
     ) -> Evolution | BestFirst | Exact:
         """Return how to search; "auto" trains as many feature sets as their training allows."""
         if self.search != "auto":
@@ -494,7 +574,7 @@ class EMSCOClassifier(StagedClassifier):
             return Evolution()
         size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples}
         removal = bool(self.removal)
-        if not is_affordable(**size, removal=removal) or not _is_provable(aims):
+        if not provable or not is_affordable(**size, removal=removal):
             return BestFirst()
         if self.verbose:
             n_designs = count_solutions(n_units, max_stages, removal=removal)
@@ -503,7 +583,7 @@ class EMSCOClassifier(StagedClassifier):
         return Exact()
 
     def _identity(
-        self, setup: Setup, settings: Evolution | BestFirst | Exact, max_stages: int, seed: int
+        self, setup: Setup, settings: Evolution | BestFirst | Exact, max_stages: int, seed: int, rule: RejectRule
     ) -> dict[str, str]:
         """Return what makes two runs the same; the number of workers does not."""
         prices = setup.problems[0].prices
@@ -517,7 +597,7 @@ class EMSCOClassifier(StagedClassifier):
             "data": fingerprint(*data),
             "prices": fingerprint(prices.own_ticks, prices.shared_ticks, prices.groups, np.array(prices.scale)),
             "price model": f"{prices.overhead_ticks}, {'parallel' if prices.parallel else 'sum'}",
-            "threshold": repr(float(self.threshold)),
+            "threshold": rule.key,
             "objectives": repr(self.objectives),
             "search": repr(settings),
             "max_stages": str(max_stages),
@@ -584,6 +664,7 @@ class EMSCOClassifier(StagedClassifier):
         prices: PriceList,
         cascade: Cascade,
         aims: Aims | None,
+        rule: RejectRule,
         max_stages: int,
         n_jobs: int,
         started: float,
@@ -600,7 +681,7 @@ class EMSCOClassifier(StagedClassifier):
             trainer,
             y_validation,
             prices,
-            threshold=float(self.threshold),
+            threshold=rule,
             on_progress=line,
             journal=journal,
         )
@@ -669,13 +750,17 @@ class EMSCOClassifier(StagedClassifier):
         """
         if not hasattr(self, "front_"):
             check_is_fitted(self)
+        self._use(point)
+        self._warn_of_shortage()
+        return self
+
+    def _use(self, point: int) -> None:
         if isinstance(point, bool) or not isinstance(point, int | np.integer) or not 0 <= point < len(self.front_):
             raise InvalidParameterError(
                 f"{point!r} is no point of the front; it has the points 0 to {len(self.front_) - 1}."
             )
         self.point_ = int(point)
         self._deploy(self.front_.designs[point])
-        return self
 
     def _designs(self) -> IntArray:
         return self.front_.designs
@@ -735,6 +820,40 @@ class _Journal:
             }
 
         self._checkpoint.save(with_history)
+
+
+def _searched(threshold: Any) -> Any:
+    """Return the threshold that designs are searched with."""
+    return threshold.searched if isinstance(threshold, Guarantee) else threshold
+
+
+def _plan(
+    clf: StagedClassifier, designs: IntArray, answers: Callable[[IntArray], Answers], rows: CalibrationRows
+) -> list[Plan]:
+    """Decide on pilot rows how each design will be checked."""
+    size = {"n_classes": clf.classes_.size, "n_rows": rows.truth.size}
+    return [plan(clf.threshold, answers(design), **size) for design in designs]
+
+
+def _rehearsed(cache: StageCache, y: IntArray) -> Callable[[IntArray], Answers]:
+    """Return a function of a design: what its stages say of the rows that judged it."""
+
+    def answers(design: IntArray) -> Answers:
+        outcomes = cache.outcomes(acquired_sets(design[None])[0][0])
+        return Answers(outcomes.confidence, outcomes.label, y)
+
+    return answers
+
+
+def _check(
+    clf: StagedClassifier, plans: list[Plan], designs: IntArray, rows: CalibrationRows | None
+) -> tuple[Promise, ...]:
+    """Look at the calibration rows, and return what can be promised of each design."""
+    if rows is None:
+        return ()
+    answers = clf._answering(clf._encoder.encode(rows.table, rows.rows), rows.truth)
+    labels = plain_classes(clf.classes_)
+    return tuple(check(plan, answers(design), labels) for plan, design in zip(plans, designs, strict=True))
 
 
 def _train(trainer: StageTrainer, sets: BoolArray) -> list[StageModel]:

@@ -142,7 +142,22 @@ _ONE_ERROR = click.option(
 @click.option("--overhead", type=float, metavar="PRICE", help="What each stage costs besides, such as a visit.")
 @click.option("--parallel", is_flag=True, help="Prices are times: a stage takes as long as the slowest thing it buys.")
 @click.option("-o", "--output", type=_FILE, default=Path("model.emsco"), show_default=True, help="Model file to write.")
-@click.option("--threshold", type=float, default=0.75, show_default=True, help="Least confidence of a label.")
+@click.option(
+    "--threshold",
+    multiple=True,
+    metavar="SHARE",
+    help="Least confidence of a label: one number, one per class as spam=0.95,ham=0.8 (repeatable), or one per stage "
+    "as 0.95,0.9,0.8, of which the last holds for all further stages.  [default: 0.75]",
+)
+@click.option(
+    "--guarantee",
+    type=float,
+    metavar="SHARE",
+    help="Promise this share of right labels on new cases: calibrates the threshold on rows set aside for it. "
+    "--threshold is then that of the search.  [default: as promised]",
+)
+@click.option("--confidence", type=float, metavar="SHARE", help="How sure the promise is.  [default: 0.95]")
+@click.option("--guarantee-per-class", is_flag=True, help="Promise it of the labels of each class.")
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Column that is no feature, such as an id; repeatable.")
 @_limits
 @_BEST
@@ -202,7 +217,10 @@ def fit(
     overhead: float | None,
     parallel: bool,
     output: Path,
-    threshold: float,
+    threshold: tuple[str, ...],
+    guarantee: float | None,
+    confidence: float | None,
+    guarantee_per_class: bool,
     drop: tuple[str, ...],
     max_cost: float | None,
     min_coverage: float | None,
@@ -240,6 +258,7 @@ def fit(
 
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise click.UsageError(f"-o {output}: there is no such folder to write a model file to.")
+    rule = _threshold(threshold, guarantee, confidence, guarantee_per_class)
     file = TableFile(data, encoding=encoding)
     file.require([target, *drop])
     features = [name for name in file.names if name != target and name not in drop]
@@ -256,7 +275,7 @@ def fit(
     rest, held_out = _held_out(y, 0.0 if test or no_test else test_size, seed)
     clf = EMSCOClassifier(
         prices,
-        threshold=threshold,
+        threshold=rule,
         estimator=_estimator(estimator),
         max_stages=max_stages,
         removal=removal,
@@ -486,8 +505,10 @@ def ask(model: Path, state: Path | None) -> int:
                               f"{answer.cost:,.6g} paid.")  # fmt: skip
                 return 0
             case Reject() as answer:
-                console.print(f"[bold]inconclusive[/]: {answer.confidence:.1%} sure after buying everything, not "
-                              f"{clf.threshold:.0%}; {answer.cost:,.6g} paid.")  # fmt: skip
+                bar = clf._rule().bar(answer.stage, clf.classes_.tolist().index(answer.best_guess))
+                wanted = "which is never enough" if bar > 1 else f"not {bar:.0%}"
+                console.print(f"[bold]inconclusive[/]: {answer.confidence:.1%} sure after buying everything, {wanted}; "
+                              f"{answer.cost:,.6g} paid.")  # fmt: skip
                 return 0
 
 
@@ -682,6 +703,35 @@ def _estimator(name: str) -> Any:
     from sklearn.naive_bayes import GaussianNB
 
     return GaussianNB()
+
+
+def _threshold(given: tuple[str, ...], accuracy: float | None, confidence: float | None, per_class: bool) -> Any:
+    """Return the threshold of a classifier: a number, one per class or stage, or a promise."""
+    from emsco.guarantee import Guarantee
+
+    parts = [part for text in given for part in _parts_of(text)]
+    pairs = [part.rpartition("=") for part in parts if "=" in part]
+    try:
+        numbers = [float(part.rpartition("=")[2]) for part in parts]
+    except ValueError as error:
+        raise click.UsageError(f"--threshold {' '.join(given)}: {error}; give numbers, or CLASS=NUMBER.") from error
+    if pairs and len(pairs) < len(parts):
+        raise click.UsageError(f"--threshold {' '.join(given)}: give a number for each class, or none with a class.")
+    if accuracy is not None:
+        if pairs or len(numbers) > 1:
+            raise click.UsageError("with --guarantee, --threshold is one number: that of the search.")
+        return Guarantee(accuracy, 0.95 if confidence is None else confidence, per_class, *numbers)
+    if confidence is not None or per_class:
+        raise click.UsageError("--confidence and --guarantee-per-class go with --guarantee.")
+    if pairs:
+        return {label.strip(): number for (label, _, _), number in zip(pairs, numbers, strict=True)}
+    return (numbers or [0.75])[0] if len(numbers) < 2 else numbers
+
+
+def _parts_of(text: str) -> list[str]:
+    """Return what commas separate; one in the name of a class separates nothing."""
+    parts = text.split(",")
+    return [text] if "=" in text and not all("=" in part for part in parts) else parts
 
 
 def _search(name: str, time_limit: float | None) -> Any:

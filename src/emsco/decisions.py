@@ -13,7 +13,7 @@ from emsco.encoding import CurveCode, Encoder, NumberCode
 from emsco.exceptions import InvalidEstimatorError, InvalidInputError, MissingColumnError
 from emsco.front import data_frame
 from emsco.objectives import FloatArray
-from emsco.rejection import is_confident
+from emsco.rejection import Threshold, as_rule
 from emsco.stages.base import StageModel, outcomes_of
 from emsco.stages.logistic import LogisticModel
 from emsco.table import Rows, Table, infinite_cell
@@ -131,7 +131,7 @@ class TrainedCascade:
         self._compiled = _compiled_arguments(encoder, stages)
 
     def outcomes(
-        self, table: Table, column_of: Sequence[int | None], threshold: float, *, n_jobs: int = 1
+        self, table: Table, column_of: Sequence[int | None], threshold: Threshold, *, n_jobs: int = 1
     ) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.intp]]:
         """Return confidence, class index and exit stage of each row.
 
@@ -140,7 +140,7 @@ class TrainedCascade:
         table : Table
         column_of : sequence
             Where each column of the training table is in this one; None where it is not.
-        threshold : float
+        threshold : float or RejectRule
         n_jobs : int
             Threads, where the compiled walk applies: logistic stages on a large table of numbers.
         """
@@ -155,11 +155,11 @@ class TrainedCascade:
         exit_stage = np.empty(n_rows, dtype=np.intp)
         cells, strides = _flat(numbers)
         positions = np.array([0 if c is None else c for c in column_of], dtype=np.uint64)  # where None, nobody looks
-        compiled = self._compiled
+        compiled, bars = self._compiled, as_rule(threshold).matrix(len(self._stages))
 
         def task(start: int) -> None:
             stop = min(start + step, n_rows)
-            arguments = (cells, strides, positions, start, stop, *compiled, threshold, confidence, code, exit_stage)
+            arguments = (cells, strides, positions, start, stop, *compiled, bars, confidence, code, exit_stage)
             row, column = rows.walk(*arguments)
             if row >= 0:
                 raise InvalidInputError(infinite_cell(self._encoder.codes[column].name, row))
@@ -176,7 +176,7 @@ class TrainedCascade:
         return confidence, code, exit_stage
 
     def probabilities(
-        self, table: Table, column_of: Sequence[int | None], threshold: float
+        self, table: Table, column_of: Sequence[int | None], threshold: Threshold
     ) -> tuple[FloatArray, NDArray[np.intp]]:
         """Return class probabilities at the exit stage, (n_rows, n_classes), and that stage.
 
@@ -185,6 +185,7 @@ class TrainedCascade:
         probabilities = np.empty((self._n_classes, table.n_rows)).T
         exit_stage = np.empty(table.n_rows, dtype=np.intp)
         columns: dict[int, NDArray[Any]] = {}
+        rule = as_rule(threshold)
         for start in range(0, table.n_rows, _ROWS_AT_ONCE):
             block = slice(start, min(start + _ROWS_AT_ONCE, table.n_rows))
             waiting = np.arange(block.start, block.stop)
@@ -200,7 +201,7 @@ class TrainedCascade:
                     probabilities[read] = answers
                     exit_stage[read] = j
                     break
-                confident = is_confident(outcomes_of(answers)[0], threshold)
+                confident = rule.confident(*outcomes_of(answers), j)
                 leaving = waiting[confident]
                 probabilities[leaving] = answers[confident]
                 exit_stage[leaving] = j

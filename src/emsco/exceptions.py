@@ -22,6 +22,7 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
     └── DataNotAvailableError (OSError)      a data set that cannot be fetched, or is not the published one
 
     EmscoWarning (UserWarning)
+    ├── GuaranteeWarning                     a promise that the calibration rows cannot support: no label is given
     ├── RareClassWarning                     a class of a single row, which trains and is not validated
     ├── SearchInterruptedWarning             Ctrl-C: the front is the best found so far
     └── SuspiciousColumnWarning              a column of numbers that some text turned into categories
@@ -116,6 +117,10 @@ class DataNotAvailableError(EmscoError, OSError):
 
 class EmscoWarning(UserWarning):
     """Base of all warnings of this package."""
+
+
+class GuaranteeWarning(EmscoWarning):
+    """The calibration rows cannot support the promise, so labels it is about are never given."""
 
 
 class RareClassWarning(EmscoWarning):

@@ -21,7 +21,6 @@ from emsco.decisions import Stage
 from emsco.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.exceptions import ExportError, InvalidParameterError, MissingDependencyError
 from emsco.persistence.container import shown, to_json, write_atomically
-from emsco.rejection import check_threshold
 from emsco.stages.logistic import LogisticModel
 
 FORMAT, VERSION = "emsco-onnx", 1
@@ -36,7 +35,8 @@ def export_onnx(clf: Any, folder: str | PathLike[str]) -> None:
     check_is_fitted(clf)
     if not isinstance(folder, str | PathLike):
         raise InvalidParameterError(f"folder must be text or a path; got {folder!r}.")
-    threshold = check_threshold(clf.threshold)
+    rule = clf._rule()
+    bars = rule.matrix(len(clf.stages_))
     encoder: Encoder = clf._encoder
     graphs: dict[str, bytes] = {}
     stages: list[dict[str, Any]] = []
@@ -53,13 +53,14 @@ def export_onnx(clf: Any, folder: str | PathLike[str]) -> None:
                 "columns": [encoder.codes[c].name for c in stage.new_columns],
                 "price": stage.price,
                 "paid": paid,
+                "thresholds": np.broadcast_to(bars[number], clf.classes_.shape).tolist(),
                 "graph": name,
                 "precision": precision,
                 "inputs": [{"input": _input(c), **_describe(encoder.codes[c])} for c in columns],
             }
         )
     classes = clf.classes_.tolist()
-    manifest = {"format": FORMAT, "version": VERSION, "threshold": threshold, "classes": classes, "stages": stages}
+    manifest = {"format": FORMAT, "version": VERSION, "threshold": rule.number, "classes": classes, "stages": stages}
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)

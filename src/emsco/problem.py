@@ -172,11 +172,11 @@ def check_validation_size(n_rows: int) -> None:
         )
 
 
-def check_columns(table: Table, fitted: Table) -> None:
+def check_columns(table: Table, fitted: Table, name: str = "X_val") -> None:
     """Raise unless a second table given to fit has the columns of the first, in the same order."""
     if table.names != fitted.names:
         raise InvalidInputError(
-            f"X_val has the columns {list(table.names)}, X has {list(fitted.names)}; give both the same columns."
+            f"{name} has the columns {list(table.names)}, X has {list(fitted.names)}; give both the same columns."
         )
 
 

@@ -1,11 +1,123 @@
-"""When an answer is confident enough to be given."""
+"""When an answer is confident enough to be given: one threshold for all, one per class, or one per stage."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from reprlib import repr as shorten
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emsco.exceptions import InvalidParameterError
+
+NEVER = 2.0  # no probability reaches it; JSON, unlike infinity, can hold it
+
+
+@dataclass(frozen=True, repr=False)
+class RejectRule:
+    """Thresholds by stage and class; made by ``resolve_rule``, in its simplest form.
+
+    Attributes
+    ----------
+    bars : tuple of tuple of float
+        A row per stage, of which the last one holds for all further stages, and in it a threshold per class, or a
+        single one for all classes. A plain number is one row of one threshold.
+
+    Examples
+    --------
+    >>> resolve_rule([0.9, 0.8, 0.8], ["ham", "spam"])
+    per stage 0.9, then 0.8
+    >>> resolve_rule({"spam": 0.95, "ham": 0.8}, ["ham", "spam"]).bar(stage=3, label=1)
+    0.95
+    """
+
+    bars: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[float]]) -> "RejectRule":
+        """Return the rule of a matrix of thresholds; rules that never differ are equal."""
+        bars = [tuple(float(bar) for bar in row) for row in rows]
+        if all(len(set(row)) == 1 for row in bars):
+            bars = [row[:1] for row in bars]
+        while len(bars) > 1 and bars[-1] == bars[-2]:
+            bars.pop()
+        return cls(tuple(bars))
+
+    @property
+    def number(self) -> float | None:
+        """The threshold, if there is only one."""
+        return self.bars[0][0] if len(self.bars) == 1 == len(self.bars[0]) else None
+
+    @property
+    def n_rows(self) -> int:
+        """How many stages differ: 1 if all have the same thresholds."""
+        return len(self.bars)
+
+    def bar(self, stage: int, label: int) -> float:
+        """Return the threshold of a class, by its position, at a stage."""
+        row = self.bars[stage] if stage < len(self.bars) else self.bars[-1]
+        return row[label] if len(row) > 1 else row[0]
+
+    def confident(
+        self, confidence: NDArray[np.float64], label: NDArray[Any], stage: int | NDArray[np.intp]
+    ) -> NDArray[np.bool_]:
+        """Return where the top class probability reaches the threshold of that class at the stage (§2).
+
+        Parameters
+        ----------
+        confidence, label : ndarray of the same shape
+            Top class probability, and the position of its class.
+        stage : int or ndarray
+            Of all, or of each.
+        """
+        if (number := self.number) is not None:
+            return is_confident(confidence, number)
+        table = np.array(self.bars)
+        row = np.minimum(stage, len(table) - 1)
+        return np.asarray(confidence >= table[row, label if table.shape[1] > 1 else 0])
+
+    def matrix(self, n_stages: int) -> NDArray[np.float64]:
+        """Return the thresholds of the stages, (n_stages, n_classes), or (n_stages, 1) if classes do not differ."""
+        return np.array(self.bars)[np.minimum(np.arange(n_stages), len(self.bars) - 1)]
+
+    def in_words(self, labels: Sequence[Any]) -> str:
+        """Return the thresholds for people, as percentages.
+
+        Examples
+        --------
+        >>> resolve_rule({"ham": 0.8, "spam": 0.95}, ["ham", "spam"]).in_words(["ham", "spam"])
+        '80 % (ham), 95 % (spam)'
+        >>> resolve_rule([0.9, 0.8], ["ham", "spam"]).in_words(["ham", "spam"])
+        '90 % (stage 1), 80 % (from stage 2 on)'
+        """
+        n = len(self.bars)
+        stages = [""] if n == 1 else [*(f"stage {j + 1}" for j in range(n - 1)), f"from stage {n} on"]
+        parts = []
+        for stage, row in zip(stages, self.bars, strict=True):
+            for label, bar in zip(labels if len(row) > 1 else [""], row, strict=True):
+                where = ", ".join(filter(None, (str(label), stage)))
+                share = "never" if bar >= NEVER else f"{100 * bar:.4g} %"
+                parts.append(f"{share} ({where})" if where else share)
+        return ", ".join(parts)
+
+    @property
+    def key(self) -> str:
+        """Text that tells rules apart, the same in every process."""
+        number = self.number
+        return repr(self.bars if number is None else number)
+
+    def __repr__(self) -> str:
+        rows = ["/".join("never" if bar >= NEVER else f"{bar:g}" for bar in row) for row in self.bars]
+        classes = "per class " if len(self.bars[0]) > 1 else ""
+        return f"per stage {classes}{', then '.join(rows)}" if len(rows) > 1 else classes + rows[0]
+
+
+Threshold: TypeAlias = float | RejectRule
+
+
+def as_rule(threshold: Threshold) -> RejectRule:
+    """Return a number, taken as it is, as a rule; a rule is one already."""
+    return threshold if isinstance(threshold, RejectRule) else RejectRule(((float(threshold),),))
 
 
 def check_threshold(threshold: Any) -> float:
@@ -16,6 +128,60 @@ def check_threshold(threshold: Any) -> float:
             f"threshold must be a probability between 0 and 1, such as 0.75; got {threshold!r}."
         )
     return float(threshold)
+
+
+def check_rule(threshold: Any) -> None:
+    """Raise unless this can be a rule; whether its classes are those of the data is seen later."""
+    if isinstance(threshold, Mapping):
+        entries = list(threshold.values())
+    elif isinstance(threshold, list | tuple) or (isinstance(threshold, np.ndarray) and threshold.ndim == 1):
+        entries = list(threshold)
+    else:
+        check_threshold(threshold)
+        return
+    if not entries:
+        raise InvalidParameterError("threshold is empty; give a number, one per class, or one per stage.")
+    for entry in entries:
+        check_threshold(entry)
+
+
+def resolve_rule(threshold: Any, classes: Sequence[Any] | NDArray[Any]) -> RejectRule:
+    """Return the rule that a user's threshold means.
+
+    Parameters
+    ----------
+    threshold : float, mapping or sequence
+        A number; class label (or its text) -> number; or numbers, stage after stage, of which the last holds for all
+        further stages.
+    classes : sequence
+        All labels, in order.
+
+    Raises
+    ------
+    InvalidParameterError
+        It is none of these, a number is no probability, or a class is unknown or has no threshold.
+    """
+    if type(threshold) is float and 0 <= threshold <= 1:  # nearly always: a session begins in a microsecond
+        return RejectRule(((threshold,),))
+    check_rule(threshold)
+    if isinstance(threshold, Mapping):
+        return RejectRule.of([_by_class(threshold, list(getattr(classes, "tolist", lambda: classes)()))])
+    if isinstance(threshold, list | tuple | np.ndarray):
+        return RejectRule.of([[bar] for bar in threshold])
+    return as_rule(threshold)
+
+
+def _by_class(threshold: Mapping[Any, float], classes: list[Any]) -> list[float]:
+    left = dict(threshold)
+    bars = []
+    for label in classes:
+        key = label if label in left else str(label)
+        if key not in left:
+            raise InvalidParameterError(f"threshold has no entry for the class {label!r}; it has {shorten(threshold)}.")
+        bars.append(float(left.pop(key)))
+    if left:
+        raise InvalidParameterError(f"threshold names {shorten(list(left))}, but the classes are {shorten(classes)}.")
+    return bars
 
 
 def is_confident(confidence: NDArray[np.float64], threshold: float) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
+import warnings
 
 from joblib import effective_n_jobs
 import numpy as np
@@ -18,11 +19,12 @@ from emsco.acquisition import Accept, Acquire, Plan, Reject, Session, continue_s
 from emsco.decisions import Decisions, Stage, TrainedCascade
 from emsco.encoding import Encoder
 from emsco.evaluation import Evaluation, Result, check_truth, judge
-from emsco.exceptions import InvalidInputError, InvalidParameterError
+from emsco.exceptions import GuaranteeWarning, InvalidInputError, InvalidParameterError
+from emsco.guarantee import Answers, Guarantee, Promise
 from emsco.partition import BoolArray, IntArray, acquired_sets
 from emsco.prices import PriceList
 from emsco.problem import plain_labels
-from emsco.rejection import check_threshold, is_confident
+from emsco.rejection import RejectRule, Threshold, as_rule, resolve_rule
 from emsco.running import check_no_loop, check_run, is_async, run_in_loop, run_in_threads
 from emsco.stages.base import StageModel, outcomes_of
 from emsco.table import Table, check_size
@@ -30,11 +32,13 @@ from emsco.table import Table, check_size
 if TYPE_CHECKING:
     from emsco.report.plots import StagesDisplay
 
+_MOST_ANSWERS = 2**24  # of feature sets on rows, remembered together
+
 
 class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What both classifiers do once they have trained stages."""
 
-    threshold: float
+    threshold: Any
     n_jobs: int | None
     classes_: NDArray[Any]
     n_features_in_: int
@@ -46,6 +50,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     _cascade: TrainedCascade
     _paid: NDArray[np.float64]
     _plan: Plan | None = None  # of sessions of the deployed design; made when the first one begins
+    _promises: tuple[Promise, ...] = ()  # of each design, if the threshold is a Guarantee
     _models: dict[bytes, StageModel]  # of each set of units that a design needs; the set of all is always there
 
     def __sklearn_tags__(self) -> Any:
@@ -70,17 +75,20 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Decisions
         """
         check_is_fitted(self)
-        decisions = self._decide(Table(X), self._cascade, self._paid, check_threshold(self.threshold))
+        decisions = self._decide(Table(X), self._cascade, self._paid, self._rule())
         return replace(decisions, sets=acquired_sets(self.design_[None])[0][0])
 
-    def _decide(self, table: Table, cascade: TrainedCascade, paid: NDArray[np.float64], threshold: float) -> Decisions:
-        confidence, code, stage = self._outcomes(table, cascade, threshold)
-        conclusive = is_confident(confidence, threshold)
+    def _decide(
+        self, table: Table, cascade: TrainedCascade, paid: NDArray[np.float64], threshold: Threshold
+    ) -> Decisions:
+        rule = as_rule(threshold)
+        confidence, code, stage = self._outcomes(table, cascade, rule)
+        conclusive = rule.confident(confidence, code, stage)
         label = np.ma.MaskedArray(self.classes_.take(code), mask=~conclusive)
         return Decisions(label, conclusive, confidence, stage, paid.take(stage), table.index)
 
     def _outcomes(
-        self, table: Table, cascade: TrainedCascade, threshold: float
+        self, table: Table, cascade: TrainedCascade, rule: RejectRule
     ) -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
         """Return confidence, class index and exit stage of each row, columns matched by name where there are names."""
         column_of: list[int | None]
@@ -95,7 +103,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "without column names on both, give all of them, in the same order."
             )
         n_jobs = 1 if self.n_jobs is None else check_n_jobs(self.n_jobs)
-        return cascade.outcomes(table, column_of, threshold, n_jobs=n_jobs)
+        return cascade.outcomes(table, column_of, rule, n_jobs=n_jobs)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the class probabilities of the stage where each row leaves, whether confident or not.
@@ -116,7 +124,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(X, np.ndarray) and X.dtype.kind == "f" and np.isinf(X).any():
             raise InvalidInputError("X contains inf; replace it by a finite number, or by NaN if it is unknown.")
         everything = range(self.n_features_in_)
-        return np.ascontiguousarray(self._cascade.probabilities(table, everything, check_threshold(self.threshold))[0])
+        return np.ascontiguousarray(self._cascade.probabilities(table, everything, self._rule())[0])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return a class for every row; ``decide`` is the answer that may say nothing.
@@ -146,8 +154,8 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         Session
         """
-        plan, threshold = self._deployed()
-        return Session(plan, threshold) if state is None else continue_session(plan, threshold, state)
+        plan, rule = self._deployed()
+        return Session(plan, rule) if state is None else continue_session(plan, rule, state)
 
     def run(
         self,
@@ -223,18 +231,19 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         table = Table(X)
         truth = check_truth(plain_labels(y), self.classes_, table.n_rows)
-        threshold = check_threshold(self.threshold)
+        # Buying everything is no design of the front, so nothing is promised of it.
+        uncalibrated = as_rule(self.threshold.searched) if isinstance(self.threshold, Guarantee) else self._rule()
 
-        def result(design: IntArray, threshold: float) -> Result:
+        def result(design: IntArray, rule: RejectRule) -> Result:
             _, paid, cascade = self._build(design)
-            decisions = self._decide(table, cascade, paid, threshold)
+            decisions = self._decide(table, cascade, paid, rule)
             return judge(decisions, truth, self.classes_, paid.tolist())
 
         at_once = np.zeros(self._prices.n_units, dtype=np.int64)
         return Evaluation(
-            points=tuple(result(design, threshold) for design in self._designs()),
-            everything=result(at_once, threshold),
-            always=result(at_once, 0.0),
+            points=tuple(result(design, self._rule(i)) for i, design in enumerate(self._designs())),
+            everything=result(at_once, uncalibrated),
+            always=result(at_once, as_rule(0.0)),
             classes=tuple(self.classes_.tolist()),
         )
 
@@ -259,13 +268,66 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         save(self, path, evaluation=evaluation, notes=notes)
 
-    def _deployed(self) -> tuple[Plan, float]:
+    def _deployed(self) -> tuple[Plan, RejectRule]:
         """Return all that a session needs of the classifier as it is now."""
         if not hasattr(self, "_cascade"):  # check_is_fitted itself takes longer than a session
             check_is_fitted(self)
         if self._plan is None:
             self._plan = Plan(self._encoder, self.stages_, self._paid, self._prices, self.classes_)
-        return self._plan, check_threshold(self.threshold)
+        return self._plan, self._rule()
+
+    @property
+    def guarantee_(self) -> Promise:
+        """What is promised of the design in use, and how it was checked; only if the threshold is a ``Guarantee``."""
+        if not isinstance(self.threshold, Guarantee) or not hasattr(self, "_cascade"):
+            raise AttributeError("there is no guarantee_: nothing was promised; give threshold=Guarantee(...) and fit.")
+        return self._promise()
+
+    def _promise(self, point: int | None = None) -> Promise:
+        if not self._promises or self._promises[0].guarantee != self.threshold:
+            raise InvalidParameterError(
+                f"the threshold was set to {self.threshold!r} after fit; a promise needs calibration: fit again."
+            )
+        return self._promises[getattr(self, "point_", 0) if point is None else point]
+
+    def _rule(self, point: int | None = None) -> RejectRule:
+        """Return when a design is confident enough: the one in use, or another by its number."""
+        if isinstance(self.threshold, Guarantee):
+            return self._promise(point).rule
+        return resolve_rule(self.threshold, self.classes_)
+
+    def _answering(self, encoded: NDArray[np.float64], truth: IntArray) -> Callable[[IntArray], Answers]:
+        """Return a function of a design: what all its stages say of encoded rows; each model is asked once."""
+        asked: dict[int, tuple[NDArray[np.float64], NDArray[np.uint8]]] = {}
+
+        def answers(design: IntArray) -> Answers:
+            if len(asked) * truth.size > _MOST_ANSWERS:
+                asked.clear()
+            stages = self._build(design)[0]
+            for stage in stages:
+                if id(stage.model) not in asked:
+                    X = encoded[stage.encoded_columns].T
+                    confidence, label = outcomes_of(np.asarray(stage.model.predict_proba(X), dtype=np.float64))
+                    asked[id(stage.model)] = confidence, label.astype(np.uint8)
+            confidences, labels = zip(*(asked[id(stage.model)] for stage in stages), strict=True)
+            return Answers(np.array(confidences), np.array(labels), truth)
+
+        return answers
+
+    def _warn_of_shortage(self) -> None:
+        """Warn if the promise of the design in use, or of one of its classes, cannot be made."""
+        if not isinstance(self.threshold, Guarantee) or self._promise().passed:
+            return
+        promise = self._promise()
+        for check in promise.checks:
+            if not check.passed:
+                what = "no label will be given" if check.label is None else f"the label {check.label!r} is never given"
+                warnings.warn(
+                    f"{what}: the calibration rows cannot support that {promise.guarantee} ({check.n_errors} of "
+                    f"{check.n_rows} labels wrong). {promise.shortage(check)}",
+                    GuaranteeWarning,
+                    stacklevel=3,
+                )
 
     def _gather(self, decided: Sequence[Accept | Reject]) -> Decisions:
         """Return decisions of single inputs as those of a table."""
@@ -330,7 +392,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _read_table(self, X: Any) -> Table:
         """Check the training table and record its columns as scikit-learn does; what was fitted before is void."""
-        for name in ("_cascade", "front_", "evaluation_", "notes_"):
+        for name in ("_cascade", "front_", "evaluation_", "notes_", "_promises"):
             self.__dict__.pop(name, None)
         table = Table(X)
         check_size(table)

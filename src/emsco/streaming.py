@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from emsco.encoding import NumberCode
 from emsco.exceptions import FileError, InvalidInputError
 from emsco.files import TableFile
-from emsco.rejection import check_threshold, is_confident
 from emsco.table import Table
 
 if TYPE_CHECKING:
@@ -89,19 +88,19 @@ def predict_file(
     bought: list[str] = []
     for stage in clf.stages_:
         bought.append("; ".join(([bought[-1]] if bought else []) + list(stage.features)))
-    threshold = check_threshold(clf.threshold)
+    rule = clf._rule()
     totals = Totals(0, 0, [0] * len(clf.stages_), 0.0)
 
     def decide(block: Any) -> Any:
         try:
-            confidence, code, stage = clf._outcomes(Table(block.select(features)), clf._cascade, threshold)
+            confidence, code, stage = clf._outcomes(Table(block.select(features)), clf._cascade, rule)
         except InvalidInputError as error:
             if not totals.n_rows:
                 raise
             raise InvalidInputError(
                 f"{error} (Rows are counted from row {totals.n_rows:,} of {source.path}.)"
             ) from error
-        conclusive = is_confident(confidence, threshold)
+        conclusive = rule.confident(confidence, code, stage)
         left = np.bincount(stage, minlength=len(totals.left))
         totals.n_rows += len(stage)
         totals.n_conclusive += int(conclusive.sum())

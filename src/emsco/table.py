@@ -111,6 +111,37 @@ class StackedTable(Table):
         """Return None: nothing needs it."""
 
 
+class BlankedTable(Table):
+    """A table whose cells in some rows nobody may learn from: whether a column holds numbers is seen without them.
+
+    The rows keep their numbers, so that an error still names the right one.
+    """
+
+    def __init__(self, table: Table, rows: NDArray[np.intp]) -> None:
+        self._table = table
+        self._blank = rows
+        self.names = table.names
+        self.named = table.named
+        self.index = table.index
+        self.n_rows = table.n_rows
+
+    def column(self, position: int) -> NDArray[Any]:
+        """Return a column as ``Table.column`` does; cells that could tell its type are None."""
+        values = self._table.column(position)
+        if values.dtype.kind in "fiub":
+            return values
+        values = values.astype(object)
+        values[self._blank] = None
+        return values
+
+    def is_categorical(self, position: int) -> bool:
+        """Return whether the table declares a column to be categories."""
+        return self._table.is_categorical(position)
+
+    def numbers(self) -> None:
+        """Return None: nothing needs it."""
+
+
 def check_size(table: Table) -> None:
     """Raise unless there is at least one row and one column."""
     shape = (table.n_rows, len(table.names))

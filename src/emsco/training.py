@@ -1,7 +1,7 @@
 """Which rows train and which judge, how columns are encoded, and what learns from them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 import warnings
 
@@ -89,6 +89,8 @@ class Rehearsal:
         Rows of ``table`` that train, and that judge. None: all rows train, and ``judges`` are another table.
     judges : tuple of Table and ndarray, or None
         Rows that judge, and their class indices.
+    learn : slice or ndarray of int
+        Rows of ``table`` to learn from; the others are out of reach.
     """
 
     table: Table
@@ -97,6 +99,7 @@ class Rehearsal:
     prices: PriceList
     folds: Folds | None
     judges: tuple[Table, IntArray] | None = None
+    learn: Rows = field(default_factory=lambda: slice(None))
 
     @property
     def y(self) -> IntArray:
@@ -114,7 +117,7 @@ class Rehearsal:
         """Return the problem of each fold, with columns encoded as its training rows suggest."""
         if self.folds is None:
             judges, codes = self.judges or (self.table, self.codes[:0])
-            return [self._problem(slice(None), judges, slice(None) if self.judges else slice(0), codes, encoding)]
+            return [self._problem(self.learn, judges, slice(None) if self.judges else slice(0), codes, encoding)]
         found = []
         for train, rows in self.folds:
             with warnings.catch_warnings():
@@ -125,10 +128,12 @@ class Rehearsal:
 
     def everything(self) -> "Rehearsal":
         """Return a rehearsal in which all rows train and none judges."""
-        table, codes = self.table, self.codes
+        table, codes, learn = self.table, self.codes, self.learn
         if self.judges is not None:
+            if not isinstance(learn, slice):
+                learn = np.append(learn, table.n_rows + np.arange(self.judges[0].n_rows))
             table, codes = StackedTable(table, self.judges[0]), np.concatenate([codes, self.judges[1]])
-        return Rehearsal(table, codes, self.n_classes, self.prices, None)
+        return Rehearsal(table, codes, self.n_classes, self.prices, None, learn=learn)
 
     def _problem(
         self, train: Rows, judges: Table, rows: Rows, judged: IntArray, encoding: str

@@ -6,8 +6,9 @@ import re
 
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_iris
 
-from emsco import Evaluation, MultiStageClassifier
+from emsco import Evaluation, Guarantee, MultiStageClassifier
 from emsco.cascade import Tally
 from emsco.evaluation import Result
 from emsco.front import make_front
@@ -117,3 +118,13 @@ def test_the_page_of_the_same_summary_is_the_same(fitted):
     summary = summarise(fitted)
     assert render_page(summary) == render_page(summary)
     assert render_page(summary).count("{{") == 0
+
+
+def test_the_page_says_what_is_promised_and_which_thresholds_differ():
+    X, y = load_iris(return_X_y=True)
+    page = render_report(MultiStageClassifier([0, 0, 1, 1], threshold={0: 0.9, 1: 0.6, 2: 0.7}).fit(X, y))
+    assert "90 % (0), 60 % (1), 70 % (2)" in page
+    clf = MultiStageClassifier([0, 0, 1, 1], threshold=Guarantee(0.7, 0.9), random_state=0).fit(X, y)
+    page = render_report(clf)
+    for line in str(clf.guarantee_).splitlines():
+        assert line in page

@@ -4,6 +4,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 import pytest
+from sklearn.datasets import load_breast_cancer
 
 from emsco import MultiStageClassifier
 from emsco.exceptions import InvalidParameterError, MissingDependencyError
@@ -141,3 +142,14 @@ def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch, fitted):
     monkeypatch.setattr(builtins, "__import__", no_matplotlib)
     with pytest.raises(MissingDependencyError, match=r"pip install 'emsco\[plot\]'"):
         fitted.plot_stages()
+
+
+@pytest.mark.parametrize(("threshold", "lines"), [({0: 0.9, 1: 0.7}, 2), ([0.9, 0.8, 0.7], 3), (0.8, 1)])
+def test_every_threshold_in_use_is_drawn(threshold, lines):
+    X, y = load_breast_cancer(return_X_y=True)
+    clf = MultiStageClassifier([0, 0, 1, 2], threshold=threshold).fit(X[:, :4], y)
+    shares, cost = ThresholdDisplay.from_estimator(clf, X[:, :4], y, thresholds=[0.6, 0.8, 1.0]).ax_
+    assert len(cost.lines) == 1 + lines
+    panel = StageCalibrationDisplay.from_estimator(clf, X[:, :4], y).ax_[0]
+    assert sum(line.get_linestyle() == "--" for line in panel.lines) == lines
+    assert shares.texts[0].get_text() == "in use: " + ", ".join(f"{bar:g}" for bar in np.unique(clf._rule().matrix(3)))

@@ -121,7 +121,7 @@ def walk(
     seen_starts: Array,
     theta: Array,
     intercepts: Array,
-    threshold: float,
+    bars: Array,
     confidence: Array,
     code: Array,
     exit_stage: Array,
@@ -133,7 +133,8 @@ def walk(
     ``flags[c]``, the next one says missing. Columns with curves have the rows ``curve_starts[c]:curve_starts[c + 1]``
     of ``curve_values``, values at as many of ``knots[c]`` as are not NaN. Stage s buys the columns
     ``new_columns[new_starts[s]:new_starts[s + 1]]``; its model sees the encoded columns
-    ``seen[seen_starts[s]:seen_starts[s + 1]]`` with the weights ``theta[s]`` and ``intercepts[s]``.
+    ``seen[seen_starts[s]:seen_starts[s + 1]]`` with the weights ``theta[s]`` and ``intercepts[s]``. A row leaves where
+    its top probability reaches ``bars[s]``, of which there is one for all classes or one for each.
 
     Returns the row and column of a cell that holds inf, or -1 and -1.
     """
@@ -203,15 +204,23 @@ def walk(
                         if answers[a, i] > top[i]:
                             best[i] = a
                             top[i] = answers[a, i]
-            bar = threshold if s < n_stages - 1 else -1.0  # nobody waits for a stage that does not exist
             n_leaving = 0
             stay = 0
-            for i in range(n):  # both lists are written at every step: no branch to be guessed wrong
-                leaves = 1 if top[i] >= bar else 0
-                leaving[n_leaving] = i
-                keep[stay] = i
-                n_leaving += leaves
-                stay += 1 - leaves
+            if bars.shape[1] == 1 or s == n_stages - 1:
+                bar = bars[s, 0] if s < n_stages - 1 else -1.0  # nobody waits for a stage that does not exist
+                for i in range(n):  # both lists are written at every step: no branch to be guessed wrong
+                    leaves = 1 if top[i] >= bar else 0
+                    leaving[n_leaving] = i
+                    keep[stay] = i
+                    n_leaving += leaves
+                    stay += 1 - leaves
+            else:
+                for i in range(n):
+                    leaves = 1 if top[i] >= bars[s, best[i]] else 0
+                    leaving[n_leaving] = i
+                    keep[stay] = i
+                    n_leaving += leaves
+                    stay += 1 - leaves
             for k in range(n_leaving):
                 i = leaving[k]
                 row = block[i]

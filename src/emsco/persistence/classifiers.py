@@ -17,11 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 
 import emsco
 from emsco._kernels.rows import FARTHEST
+from emsco.acquisition import plain_classes
 from emsco.classifier import EMSCOClassifier, MultiStageClassifier
 from emsco.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.evaluation import Evaluation
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError
 from emsco.front import Front, stages_paid
+from emsco.guarantee import Check, Guarantee, Promise, p_values
 from emsco.objectives import PAPER, PAPER_MAXIMISE
 from emsco.partition import IntArray, check_design, stage_counts
 from emsco.persistence import container, estimators
@@ -39,7 +41,7 @@ from emsco.persistence.parameters import (
 )
 from emsco.prices import PriceList, resolve
 from emsco.problem import unit_membership
-from emsco.rejection import check_threshold
+from emsco.rejection import NEVER, resolve_rule
 from emsco.search.exact import Certificate
 from emsco.staged import distinct_sets, set_key
 from emsco.stages.base import StageModel
@@ -79,6 +81,8 @@ def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
         "evaluation": _evaluation_to_json(evaluation, designs, clf.classes_.size),
         "notes": _notes(notes),
     }
+    if isinstance(clf.threshold, Guarantee):
+        record["promises"] = [_promise_to_json(clf._promise(i)) for i in range(len(designs))]
     arrays["designs"] = designs
     if isinstance(clf, EMSCOClassifier):
         front = clf.front_
@@ -138,14 +142,15 @@ class _Reading:
         if kind is None:
             record.refuse("classifier", f"one of {', '.join(_KINDS)}")
         clf = kind(**parameters_from_json(record.part("parameters"), kind._get_param_names()))
-        try:
-            check_threshold(clf.threshold)
-        except EmscoError as error:
-            raise damaged(str(error).rstrip(".")) from error
         for name in sorted(ESTIMATORS & set(kind._get_param_names())):
             if record.raw(name) if name == "estimator" or name in record else None:
                 setattr(clf, name, estimators.from_bytes(self.member(f"{name}.skops"), f"{name}.skops"))
         clf.classes_ = _classes_from_json(record.part("classes"))
+        if not isinstance(clf.threshold, Guarantee):
+            try:
+                resolve_rule(clf.threshold, clf.classes_)
+            except EmscoError as error:
+                raise damaged(str(error).rstrip(".")) from error
         clf._encoder = encoder = _encoder(record)
         clf._named = record.flag("named")
         clf.n_features_in_ = len(encoder.codes)
@@ -155,6 +160,8 @@ class _Reading:
         designs = self.designs(clf._prices)
         clf._models = self.models(designs, encoder, clf._prices, clf.classes_.size)
         clf.evaluation_ = _evaluation_from_json(record, designs, clf.classes_)
+        if isinstance(clf.threshold, Guarantee):
+            clf._promises = _promises_from_json(record, clf.threshold, plain_classes(clf.classes_), len(designs))
         clf.notes_ = record.raw("notes")
         if not isinstance(clf.notes_, dict):
             record.refuse("notes", "an object")
@@ -169,7 +176,7 @@ class _Reading:
             clf.n_generations_ = record.whole("n_generations")
             clf.n_feature_sets_ = record.whole("n_feature_sets")
             clf.history_ = self.array("history", "<i8", None, 3)
-            clf.use(record.whole("point", most=len(designs) - 1))
+            clf._use(record.whole("point", most=len(designs) - 1))
         elif len(designs) > 1:
             raise damaged("a classifier of a given design has several")
         else:
@@ -387,6 +394,46 @@ def _check_result(record: Fields, n_stages: int, n_classes: int) -> None:
     n_rows = sum(answered) + record.whole("n_rejected", most=2**53)
     if not n_rows or counted != n_rows or any(r > a for r, a in zip(right, answered, strict=True)):
         raise damaged("the counts of an evaluation do not add up")
+
+
+def _promise_to_json(promise: Promise) -> dict[str, Any]:
+    names = ("threshold", "n_rows", "n_errors", "n_lost", "n_thresholds", "n_needed")
+    return {
+        "n_rows": promise.n_rows,
+        "coverage": promise.coverage,
+        "searched_coverage": promise.searched_coverage,
+        "checks": [{name: getattr(check, name) for name in names} for check in promise.checks],
+    }
+
+
+def _promises_from_json(record: Fields, guarantee: Guarantee, labels: list[Any], n_designs: int) -> tuple[Promise, ...]:
+    promises = record.parts("promises")
+    if len(promises) != n_designs:
+        record.refuse("promises", f"a list of {n_designs}")
+    return tuple(_promise_from_json(part, guarantee, labels) for part in promises)
+
+
+def _promise_from_json(record: Fields, guarantee: Guarantee, labels: list[Any]) -> Promise:
+    """Return a promise; its p-values are computed again, and must say what the thresholds say."""
+    each = labels if guarantee.per_class else [None]
+    level = (1 - guarantee.confidence) / len(each)
+    n_calibration = record.whole("n_rows", 1)
+    checks = []
+    if len(record.items("checks")) != len(each):
+        record.refuse("checks", f"a list of {len(each)}")
+    for label, part in zip(each, record.parts("checks"), strict=True):
+        threshold = part.number("threshold", 0, NEVER)
+        n_rows = part.whole("n_rows", most=n_calibration)
+        n_errors = part.whole("n_errors", most=n_rows)
+        n_lost = part.whole("n_lost", most=n_rows - n_errors)
+        n_needed = None if part.raw("n_needed") is None else part.whole("n_needed")
+        p_value = float(p_values(np.array(n_rows - n_lost), np.array(n_errors), guarantee.accuracy))
+        if not (threshold <= 1 if p_value <= level else threshold == NEVER):
+            part.refuse("threshold", f"one that {n_errors} errors in {n_rows - n_lost} rows support")
+        n_thresholds = part.whole("n_thresholds")
+        checks.append(Check(label, threshold, n_rows, n_errors, n_lost, p_value, level, n_thresholds, n_needed))
+    shares = [record.number(name, 0, 1) for name in ("coverage", "searched_coverage")]
+    return Promise(guarantee, tuple(checks), n_calibration, *shares)
 
 
 def _notes(notes: Any) -> dict[str, Any]:

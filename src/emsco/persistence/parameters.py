@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from emsco.exceptions import EmscoError, ModelFileError
+from emsco.guarantee import Guarantee
 from emsco.objectives import Loss, Objective
 from emsco.persistence.container import damaged, shown
 from emsco.persistence.fields import Fields
@@ -35,6 +36,8 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
             record[name] = value if isinstance(value, str) else search_to_json(value)
         elif name == "design":
             record[name] = _design_to_json(value)
+        elif name == "threshold":
+            record[name] = _threshold_to_json(value)
         elif name == "choose" and callable(value):
             record[name] = "fitness"
         elif name == "choose" and isinstance(value, Mapping):
@@ -61,6 +64,8 @@ def parameters_from_json(record: Fields, known: Sequence[str]) -> dict[str, Any]
             parameters[name] = None if value is None else costs_from_json(record.part(name))
         elif name == "search" and isinstance(value, dict):
             parameters[name] = search_from_json(record.part(name))
+        elif name == "threshold" and isinstance(value, dict):
+            parameters[name] = _threshold_from_json(record.part(name))
         elif name == "design" and value is not None:
             if not _are(record.items(name), int) and not all(_are(stage, str) for stage in record.items(name)):
                 record.refuse(name, "stage numbers, or names per stage")
@@ -186,6 +191,38 @@ def _prices_to_json(prices: Prices) -> dict[str, Any]:
     for name in ("price", "discount"):
         record[name] = {str(key): float(value) for key, value in getattr(prices, name).items()}
     return {**record, "overhead": float(prices.overhead), "parallel": bool(prices.parallel)}
+
+
+def _threshold_to_json(threshold: Any) -> Any:
+    if isinstance(threshold, Guarantee):
+        return {"kind": "guarantee", **{key: _scalar(key, value) for key, value in asdict(threshold).items()}}
+    if isinstance(threshold, Mapping):
+        bars = [[_scalar("threshold", label), float(bar)] for label, bar in threshold.items()]
+        return {"kind": "classes", "thresholds": bars}
+    if isinstance(threshold, list | tuple | np.ndarray):
+        return {"kind": "stages", "thresholds": [float(bar) for bar in threshold]}
+    return _scalar("threshold", threshold)
+
+
+def _threshold_from_json(record: Fields) -> Any:
+    """Return a threshold that is no number; whether its numbers are probabilities is seen where it is used."""
+    kind = record.text("kind")
+    if kind == "guarantee":
+        settings = {name: record.raw(name) for name in record if name != "kind"}
+        if not set(settings) <= {field.name for field in fields(Guarantee)}:
+            raise damaged(f"a guarantee has no settings {shown(sorted(settings))}")
+        try:
+            return Guarantee(**settings)
+        except EmscoError as error:
+            raise damaged(str(error).rstrip(".")) from error
+    bars = record.items("thresholds")
+    if kind == "stages":
+        return bars
+    if kind != "classes":
+        record.refuse("kind", "classes, stages or guarantee")
+    if not all(isinstance(pair, list) and len(pair) == 2 and not isinstance(pair[0], dict | list) for pair in bars):
+        record.refuse("thresholds", "pairs of a label and a number")
+    return dict(bars)
 
 
 def _numbers(record: Fields) -> dict[str, float]:

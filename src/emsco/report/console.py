@@ -12,6 +12,7 @@ from rich.text import Text
 
 from emsco.evaluation import Evaluation, Result
 from emsco.front import describe, in_brief, never_bought
+from emsco.guarantee import Guarantee
 
 _WIDE = 110  # characters; in a narrower terminal an interval stands below its figure
 
@@ -54,6 +55,8 @@ def print_fit(clf: Any, evaluation: Evaluation | None, data: Path, target: str, 
     say(f"\nIn use: point {clf.point_} of the front.")
     print_stages(clf, evaluation)
     print_results(clf, evaluation)
+    if isinstance(clf.threshold, Guarantee):
+        say(f"{clf.guarantee_}\n")
     say(f"Written to {output}. Next: emsco front {output}, emsco report {output} -o report.html")
 
 
@@ -103,9 +106,11 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
         return
     grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "right of given", "mean cost")
     joint = " " if console().width >= _WIDE else "\n"
+    promised = isinstance(clf.threshold, Guarantee)
+    same = f"threshold {clf.threshold.searched:g}" if promised else "same threshold"
     for name, result in (
         ("the design in use", evaluation.points[getattr(clf, "point_", 0)]),
-        ("buy everything, same threshold", evaluation.everything),
+        (f"buy everything, {same}", evaluation.everything),
         ("buy everything, always answer", evaluation.always),
     ):
         given, right = sum(result.answered), sum(result.right)

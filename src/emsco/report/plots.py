@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from emsco.exceptions import InvalidParameterError, MissingDependencyError
 from emsco.front import in_brief, never_bought
 from emsco.objectives import FloatArray
+from emsco.rejection import NEVER
 from emsco.report.summary import stage_flow, stage_reliability, threshold_sweep
 
 if TYPE_CHECKING:
@@ -239,8 +240,8 @@ class ThresholdDisplay:
         Accuracy is NaN where no label is given.
     accuracy_interval : ndarray of shape (n_thresholds, 2)
         95 %, exact binomial.
-    threshold : float
-        The one in use.
+    threshold : float or sequence of float
+        The one in use, or those.
     n_rows : int
 
     Attributes
@@ -261,7 +262,7 @@ class ThresholdDisplay:
         mean_cost: FloatArray,
         *,
         accuracy_interval: FloatArray,
-        threshold: float,
+        threshold: float | Sequence[float],
         n_rows: int,
     ) -> None:
         self.thresholds = thresholds
@@ -297,7 +298,7 @@ class ThresholdDisplay:
             np.array([result.accuracy for result in results]),
             np.array([result.mean_cost for result in results]),
             accuracy_interval=np.array([result.interval("accuracy") for result in results]),
-            threshold=float(clf.threshold),
+            threshold=_in_use(clf),
             n_rows=results[0].n_rows,
         ).plot(ax)
 
@@ -319,11 +320,14 @@ class ThresholdDisplay:
         cost.plot(x, self.mean_cost, "-D", color="black", markevery=every, markersize=4, label="mean cost")
         shares.set_ylim(-2, 104)
         cost.set_ylim(bottom=0)
+        in_use = np.atleast_1d(self.threshold)
         for axis in (shares, cost):
-            axis.axvline(self.threshold, color=_GREY, linestyle="--", linewidth=1.2)
+            for bar in in_use:
+                axis.axvline(bar, color=_GREY, linestyle="--", linewidth=1.2)
         shares.annotate(
-            f"in use: {self.threshold:g}", (self.threshold, 0.03), xycoords=("data", "axes fraction"), xytext=(-5, 0),
-            textcoords="offset points", ha="right", va="bottom", fontsize=9, color=_GREY,
+            f"in use: {', '.join(f'{bar:.4g}' for bar in in_use) or 'none'}", (in_use.min(initial=1.0), 0.03),
+            xycoords=("data", "axes fraction"), xytext=(-5, 0), textcoords="offset points", ha="right", va="bottom",
+            fontsize=9, color=_GREY,
         )  # fmt: skip
         _finish(shares, "", "share (%)", f"The design in use at other thresholds, {self.n_rows:,} inputs")
         _finish(cost, "threshold: least confidence of a label", "mean cost\nper input", "")
@@ -339,8 +343,8 @@ class StageCalibrationDisplay:
     ----------
     stages : list of dict
         Bins of each stage, as ``emsco.report.summary.stage_reliability`` gives them.
-    threshold : float
-        The one in use.
+    threshold : float or sequence of float
+        The one in use, or those.
     n_classes : int
 
     Attributes
@@ -352,7 +356,7 @@ class StageCalibrationDisplay:
     ax_: NDArray[Any]
     figure_: "Figure | SubFigure"
 
-    def __init__(self, stages: list[dict[str, Any]], *, threshold: float, n_classes: int) -> None:
+    def __init__(self, stages: list[dict[str, Any]], *, threshold: float | Sequence[float], n_classes: int) -> None:
         self.stages = stages
         self.threshold = threshold
         self.n_classes = n_classes
@@ -374,7 +378,7 @@ class StageCalibrationDisplay:
         if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
             raise InvalidParameterError(f"n_bins must be a whole number of at least 1; got {n_bins!r}.")
         stages = stage_reliability(clf, X, y, int(n_bins))
-        return cls(stages, threshold=float(clf.threshold), n_classes=len(clf.classes_)).plot(ax)
+        return cls(stages, threshold=_in_use(clf), n_classes=len(clf.classes_)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -395,7 +399,8 @@ class StageCalibrationDisplay:
         chance = 100 / max(self.n_classes, 2)
         for j, (axis, bins) in enumerate(zip(axes, self.stages, strict=True)):
             axis.plot([chance, 100], [chance, 100], color=_GREY, linewidth=0.8)
-            axis.axvline(100 * self.threshold, color=_GREY, linestyle="--", linewidth=0.8)
+            for bar in np.atleast_1d(self.threshold):
+                axis.axvline(100 * bar, color=_GREY, linestyle="--", linewidth=0.8)
             share = 100 * np.divide(bins["right"], bins["count"])
             reach = np.abs(100 * np.reshape(bins["interval"], (-1, 2)).T - share)
             axis.errorbar(
@@ -413,6 +418,13 @@ class StageCalibrationDisplay:
             )
             self.figure_.supylabel("share that is right (%), 95 % intervals", fontsize=9)
         return self
+
+
+def _in_use(clf: Any) -> float | tuple[float, ...]:
+    """Return the threshold in use, or all that differ; those that are never reached are not drawn."""
+    rule = clf._rule()
+    bars = sorted({bar for row in rule.bars for bar in row if bar < NEVER})
+    return bars[0] if len(bars) == 1 else tuple(bars)
 
 
 def _axes(ax: Any, n: int, **layout: Any) -> "list[Axes]":

@@ -1,10 +1,12 @@
 """Fitted classifiers and their results as plain records, for scripts that read JSON."""
 
+from dataclasses import asdict
 import json
 from typing import Any
 
 from emsco.evaluation import Evaluation, Result
 from emsco.front import never_bought
+from emsco.guarantee import Guarantee
 
 
 def print_json(value: Any) -> None:
@@ -32,6 +34,7 @@ def summary_record(clf: Any, evaluation: Evaluation | None) -> dict[str, Any]:
         "search": type(clf.search_).__name__,
         "seconds": round(clf.search_seconds_, 3),
         "certificate": None if certificate is None else vars(certificate),
+        "guarantee": asdict(clf.guarantee_) if isinstance(clf.threshold, Guarantee) else None,
         "test": None if evaluation is None else results_record(clf, evaluation),
     }
 
@@ -74,7 +77,7 @@ def facts_record(clf: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "kind": type(clf).__name__,
         "classes": clf.classes_.tolist(),
-        "threshold": clf.threshold,
+        "threshold": number if (number := clf._rule().number) is not None else str(clf._rule()),
         "columns": clf.n_features_in_,
         "stage classifier": type(clf.stages_[0].model).__name__,
     }
@@ -88,6 +91,8 @@ def facts_record(clf: Any) -> dict[str, Any]:
                 f"{certificate.n_walked:,} looked at, {certificate.n_ruled_out:,} ruled out"
             )
     facts["price model"] = clf._prices.rule
+    if isinstance(clf.threshold, Guarantee):
+        facts["guarantee"] = str(clf.guarantee_)
     facts["prices"] = dict(zip(clf._prices.unit_names, clf._prices.prices.tolist(), strict=True))
     facts["stages"] = [{"buys": list(stage.features), "price": stage.price} for stage in clf.stages_]
     if never := never_bought(clf.design_, clf._prices.unit_names):

@@ -14,6 +14,7 @@ from emsco.decisions import Decisions, TrainedCascade
 from emsco.evaluation import Evaluation, Result, binomial_interval, check_truth, judge
 from emsco.exceptions import InvalidInputError
 from emsco.front import Front
+from emsco.guarantee import Guarantee
 from emsco.prices import PriceList
 from emsco.problem import plain_labels
 from emsco.rejection import check_threshold
@@ -51,6 +52,8 @@ def summarise(
             f"the evaluation is of {len(evaluation.points)} designs, the classifier has {len(designs)}; give what its "
             "own evaluate returns."
         )
+    rule = clf._rule()
+    promise = clf.guarantee_ if isinstance(clf.threshold, Guarantee) else None
     points = []
     intervals = {} if front is None else {name: front.interval(name) for name in ("coverage", "accuracy", "cost")}
     for i, design in enumerate(designs):
@@ -68,7 +71,9 @@ def summarise(
         "version": __version__,
         "kind": type(clf).__name__,
         "classes": [str(label) for label in clf.classes_.tolist()],
-        "threshold": float(clf.threshold),
+        "threshold": rule.number,
+        "thresholds": rule.in_words([str(label) for label in clf.classes_.tolist()]),
+        "promise": None if promise is None else str(promise).splitlines(),
         "n_validation": None if front is None else front.n_samples,
         "n_test": None if evaluation is None else evaluation.n_rows,
         "total": total,
@@ -140,12 +145,12 @@ def stage_reliability(clf: Any, X: Any, y: Any, n_bins: int) -> list[dict[str, A
     check_is_fitted(clf)
     table = Table(X)
     truth = check_truth(plain_labels(y), clf.classes_, table.n_rows)
-    threshold = check_threshold(clf.threshold)
+    rule = clf._rule()
     stages = []
     for j in range(len(clf.stages_)):
         # The walk through the first stages ends, for whoever gets so far, with what the last of them says.
         cascade = TrainedCascade(clf._encoder, clf.stages_[: j + 1], n_classes=clf.classes_.size)
-        decisions = clf._decide(table, cascade, clf._paid[: j + 1], threshold)
+        decisions = clf._decide(table, cascade, clf._paid[: j + 1], rule)
         here = decisions.stage == j
         confidence, right = decisions.confidence[here], (decisions.label.data == truth)[here]
         stages.append(_reliability(confidence, right, n_bins))

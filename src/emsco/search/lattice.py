@@ -22,6 +22,7 @@ from emsco.objectives import Objectives
 from emsco.partition import IntArray
 from emsco.prices import PriceList
 from emsco.ranking import pareto_rank
+from emsco.rejection import Threshold
 from emsco.search.ties import Hit, StateGraph, TiedDesigns
 from emsco.stages.base import StageTrainer
 from emsco.stages.cache import sets_at_once, to_bits
@@ -84,11 +85,14 @@ def all_bits(
     y: IntArray,
     prices: PriceList,
     *,
-    threshold: float,
+    threshold: Threshold,
     on_progress: Progress | None = None,
     journal: Journal | None = None,
 ) -> Bits:
-    """Train every feature set and keep its bits; with a journal, only those that it does not hold."""
+    """Train every feature set and keep its bits; with a journal, only those that it does not hold.
+
+    The threshold is a number, or a rule that is the same at all stages: a set is not told at which stage it is owned.
+    """
     n_units, n_samples = prices.n_units, y.size
     n_sets, n_words = 2**n_units, -(-n_samples // 64)
     confident = np.zeros((n_sets, n_words), dtype=np.uint64)

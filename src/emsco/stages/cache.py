@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from emsco._kernels import bitset
 from emsco.exceptions import InvalidParameterError
-from emsco.rejection import is_confident
+from emsco.rejection import Threshold, as_rule
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, StageTrainer
 
 _SECONDS = 0.5  # of training between two visits to the store, about
@@ -35,7 +35,8 @@ class StageCache:
     """Bits of the feature sets met so far.
 
     Slot s of ``confident`` has a bit for each validation sample of which the set's classifier is confident, slot s of
-    ``right`` for each of which it is confident and correct.
+    ``right`` for each of which it is confident and correct. Where thresholds differ between stages, a set has
+    ``n_rules`` rows of bits instead: ``slots * n_rules + stage``, the last one for all further stages.
 
     Parameters
     ----------
@@ -43,7 +44,7 @@ class StageCache:
     y : ndarray of shape (n_samples,)
         Class indices of the validation samples.
     n_units : int
-    threshold : float
+    threshold : float or RejectRule
     max_bytes : int
         Bound of the memory held. Beyond it the sets not used for longest are forgotten, and trained again if they
         come back, to the same bits.
@@ -58,7 +59,9 @@ class StageCache:
         Feature sets trained so far.
     capacity : int
         Feature sets that fit ``max_bytes``.
-    labels : ndarray of shape (capacity, n_bits, n_words)
+    n_rules : int
+        Rows of bits of each set: 1 unless thresholds differ between stages.
+    labels : ndarray of shape (capacity * n_rules, n_bits, n_words)
         Of each slot, the samples of which it is confident and whose class, as it says, has bit b set.
     truth : ndarray of shape (n_classes, n_words)
         The samples of each class.
@@ -70,7 +73,7 @@ class StageCache:
         y: NDArray[np.int64],
         *,
         n_units: int,
-        threshold: float,
+        threshold: Threshold,
         max_bytes: int,
         store: Store | None = None,
         n_classes: int = 0,
@@ -79,17 +82,18 @@ class StageCache:
         self._disk = store
         self._y = y
         self._n_units = n_units
-        self._threshold = threshold
+        self._rule = as_rule(threshold)
+        self.n_rules = n_rules = self._rule.n_rows
         n_words = -(-y.size // 64)
         n_bits = max(n_classes - 1, 0).bit_length()
-        self._slot_bytes = trainer.memory_dtype.itemsize + (2 + n_bits) * 8 * n_words + _ENTRY_BYTES
+        self._slot_bytes = trainer.memory_dtype.itemsize + n_rules * (2 + n_bits) * 8 * n_words + _ENTRY_BYTES
         self.capacity = min(max_bytes // self._slot_bytes, 2**n_units - 1)
         self.n_trained = 0
         # The system gives pages of these only when they are first written: an empty cache holds nothing.
         self._memory: NDArray[Any] = np.empty(self.capacity, dtype=trainer.memory_dtype)
-        self.confident: NDArray[np.uint64] = np.empty((self.capacity, n_words), dtype=np.uint64)
-        self.right: NDArray[np.uint64] = np.empty((self.capacity, n_words), dtype=np.uint64)
-        self.labels: NDArray[np.uint64] = np.empty((self.capacity, n_bits, n_words), dtype=np.uint64)
+        self.confident: NDArray[np.uint64] = np.empty((self.capacity * n_rules, n_words), dtype=np.uint64)
+        self.right: NDArray[np.uint64] = np.empty((self.capacity * n_rules, n_words), dtype=np.uint64)
+        self.labels: NDArray[np.uint64] = np.empty((self.capacity * n_rules, n_bits, n_words), dtype=np.uint64)
         self.truth = bitset.pack(y == np.arange(n_classes)[:, None])
         self._last_use: NDArray[np.int64] = np.empty(self.capacity, dtype=np.int64)
         self._clock = 0
@@ -123,14 +127,19 @@ class StageCache:
         self._store(slots, feature_sets[list(new.values())], list(new))
         return np.array([slot_of[key] for key in keys], dtype=np.int64)
 
-    def set_threshold(self, threshold: float) -> None:
-        """Turn all remembered outcomes into bits of another threshold."""
-        self._threshold = threshold
+    def set_threshold(self, threshold: Threshold) -> None:
+        """Turn all remembered outcomes into bits of another threshold, one for as many stages as before."""
+        self._rule = as_rule(threshold)
+        assert self._rule.n_rows == self.n_rules
         held = np.array(list(self._slot_of.values()), dtype=np.int64)
         packed = np.frombuffer(b"".join(self._slot_of), dtype=np.uint8).reshape(len(held), -(-self._n_units // 8))
         feature_sets = np.unpackbits(packed, axis=1, count=self._n_units).astype(np.bool_)
         for part in self._parts(len(held)):
             self._write_bits(held[part], feature_sets[part], self._memory[held[part]])
+
+    def outcomes(self, feature_sets: FeatureSets) -> StageOutcomes:
+        """Return what sets say of every sample. At most ``capacity`` distinct sets."""
+        return self._trainer.outcomes(feature_sets, self._memory[self.slots(feature_sets)])
 
     def models(self, feature_sets: FeatureSets) -> list[StageModel]:
         """Return the trained models of feature sets."""
@@ -191,10 +200,12 @@ class StageCache:
 
     def _write_bits(self, slots: NDArray[np.int64], feature_sets: FeatureSets, memory: NDArray[Any]) -> None:
         outcomes = self._trainer.outcomes(feature_sets, memory)
-        self.confident[slots], self.right[slots] = to_bits(outcomes, self._y, self._threshold)
-        for bit in range(self.labels.shape[1]):
-            has_bit = bitset.pack((outcomes.label >> bit) & 1 == 1)
-            self.labels[slots, bit] = has_bit & self.confident[slots]
+        for stage in range(self.n_rules):
+            rows = slots * self.n_rules + stage
+            self.confident[rows], self.right[rows] = to_bits(outcomes, self._y, self._rule, stage)
+            for bit in range(self.labels.shape[1]):
+                has_bit = bitset.pack((outcomes.label >> bit) & 1 == 1)
+                self.labels[rows, bit] = has_bit & self.confident[rows]
 
     def _parts(self, n_sets: int) -> list[slice]:
         step = sets_at_once(self._y.size)
@@ -202,10 +213,10 @@ class StageCache:
 
 
 def to_bits(
-    outcomes: StageOutcomes, y: NDArray[np.int64], threshold: float
+    outcomes: StageOutcomes, y: NDArray[np.int64], threshold: Threshold, stage: int = 0
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return, packed, of which samples each set is confident, and of which it is confident and right."""
-    confident = is_confident(outcomes.confidence, threshold)
+    """Return, packed, of which samples each set is confident at a stage, and of which it is confident and right."""
+    confident = as_rule(threshold).confident(outcomes.confidence, outcomes.label, stage)
     return bitset.pack(confident), bitset.pack(confident & (outcomes.label == y))
 
 

@@ -43,7 +43,13 @@ function drawHeader() {
   const some = nBought < units.length ? `up to ${nBought} of ` : "";
   byId("headline").textContent =
     `A classifier that buys ${some}its ${plural(units.length, "feature")} in ${stages}, answers once it is at least ` +
-    `${+(100 * data.threshold).toFixed(2)}\u00a0% sure, and otherwise says nothing.`;
+    (data.threshold === null
+      ? `answers once it is sure enough, and otherwise says nothing: ${data.thresholds}.`
+      : `answers once it is at least ${+(100 * data.threshold).toFixed(2)}\u00a0% sure, and otherwise says nothing.`);
+  if (data.threshold > 1) byId("headline").textContent = "A classifier that never answers: its promise cannot be made.";
+  const figuresOf = "Figures of validation rows on this page are those at the threshold of the search.";
+  const promise = data.promise ? [...data.promise, figuresOf] : [];
+  byId("promise").replaceChildren(...promise.map((line) => h("p", null, line)));
   const basis = byId("basis");
   if (figures === null) {
     basis.textContent = "It has not been judged on any rows: give the report what clf.evaluate returns.";
@@ -438,7 +444,7 @@ function drawResults() {
   const { test } = points[state.picked];
   const rows = [
     [hasFront ? `Point ${state.picked}` : "This design", test],
-    ["Buy everything, same threshold", data.everything],
+    [`Buy everything, ${data.promise ? "threshold of the search" : "same threshold"}`, data.everything],
     ["Buy everything, always answer", data.always],
   ];
   const dearest = Math.max(...rows.map(([, result]) => result.cost_interval[1]));
