@@ -558,14 +558,7 @@ class EMSCOClassifier(StagedClassifier):
         return rule
 
     def _settings(
-        self,
-        n_units: int,
-        max_stages: int,
-        n_samples: int,
-        n_jobs: int,
-        aims: Aims | None = None,
-        *,
-        per_stage: bool = False,
+        self, n_units: int, max_stages: int, n_samples: int, n_jobs: int, *, provable: bool = True
     ) -> Evolution | BestFirst | Exact:
         """Return how to search; "auto" trains as many feature sets as their training allows."""
         if self.search != "auto":
