@@ -401,9 +401,8 @@ class EMSCOClassifier(StagedClassifier):
             n_jobs=n_jobs,
         )
         setup = prepare(rehearsal, recipe, seed=seed, n_jobs=n_jobs)
-        settings = self._settings(
-            prices.n_units, max_stages, y_validation.size, n_jobs, aims, per_stage=rule.n_rows > 1
-        )
+        provable = rule.n_rows == 1 and _is_provable(aims)
+        settings = self._settings(prices.n_units, max_stages, y_validation.size, n_jobs, provable=provable)
         history: list[tuple[int, int, int]] = []
         journal = None
         if checkpoint is not None:
