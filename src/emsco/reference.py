@@ -104,7 +104,7 @@ def stage_price(
     total = sum(bought.values())
     for members, cost in shared:
         opening = [feature for feature in members if feature in bought]
-        if opening and all(design[feature] >= stage for feature in members):
+        if opening and not any(0 <= design[feature] < stage for feature in members):
             total += cost
             for feature in opening:
                 bought[feature] += cost
