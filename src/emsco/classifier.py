@@ -59,6 +59,16 @@ _MOST_FINAL = 60  # designs of a front whose stages are trained again by a final
 _PILOT = 1 / 3  # of the rows of a given design choose, before a last training, which thresholds are calibrated
 
 
+# What parameters left at None stand for.
+_PRESETS: dict[str, dict[str, Any]] = {
+    "best": {"search": "auto", "removal": True, "validation": 5, "encoding": "auto", "C": "auto", "choose": "combined"},
+    "paper": {
+        "search": Evolution(), "removal": False, "validation": 1 / 3, "encoding": "linear", "C": 1.0,
+        "choose": "fitness",
+    },
+}  # fmt: skip
+
+
 class MultiStageClassifier(StagedClassifier):
     """A classifier that buys its features in stages, by a design you already have.
 
@@ -200,17 +210,17 @@ class EMSCOClassifier(StagedClassifier):
     max_stages : int or None
         Most stages of a design. None: half the features, but at least 10 and at most 30. With many columns, few stages
         make the search much faster.
-    removal : bool
+    removal : bool or None
         Whether designs may leave features out: these are never bought, and the last stage knows all that are.
-    search : "auto", Exact, BestFirst or Evolution
+    search : "auto", Exact, BestFirst, Evolution or None
         How to search. ``Exact()`` proves the frontier, where the space is small enough; ``BestFirst()`` finds most of
         it; ``Evolution()`` is the paper's search. "auto": ``Exact()`` where that is estimated to take seconds, else
         ``BestFirst()``; with an ``estimator``, which makes feature sets costly, ``Evolution()``.
-    validation : float, int or splitter
+    validation : float, int, splitter or None
         A fraction: this share of the rows, of each class, scores the designs and trains none. A whole number: so many
         folds take turns, so that every row is scored by stages trained without it, and the final stages are trained on
         all rows. A splitter of scikit-learn: its folds. If ``fit`` is given rows to score on, these are used instead.
-    choose : "fitness", "combined", "knee", mapping or callable
+    choose : "fitness", "combined", "knee", mapping, callable or None
         Which point of the front to deploy: the fittest, the one of the best combined score, the knee, what
         ``front_.choose`` returns for the arguments in a mapping, or what a function of the front returns, an index.
         If no point is within the limits of a mapping, ``fit`` raises `NoSuchPointError` with the fittest in use.
@@ -224,16 +234,20 @@ class EMSCOClassifier(StagedClassifier):
         Print the progress of the search to standard error.
     cache_bytes : int
         Bound of the memory that remembers trained feature sets.
-    encoding : "linear", "rank", "spline" or "auto"
+    encoding : "linear", "rank", "spline", "auto" or None
         How stages see a column of numbers: standardised; as its rank among the training values, with a column that
         says 0 where many cells are; the rank with bends; or whichever of these loses least on the rows that score.
-    C : float or "auto"
+    C : float, "auto" or None
         Inverse strength of the regularisation of logistic stages; "auto": what loses least on the rows that score.
     final_estimator : classifier, "boosting" or None
         What the stages of the front are trained with once the search is over. They are scored again, and what is
         dominated then is left out: a search with a fast learner, stages of a strong one. None: as in the search.
     calibration : "sigmoid", "isotonic", "temperature" or None
         How the probabilities of the final stages are calibrated, on folds of the training rows.
+    preset : "best" or "paper"
+        What ``removal``, ``search``, ``validation``, ``choose``, ``encoding`` and ``C`` are where they are None. In
+        "best": True, "auto", 5 folds, "combined", "auto", "auto". In "paper", as published: False, ``Evolution()``, a
+        third of the rows, "fitness", "linear", 1.
     objectives : None or sequence of str, Loss and Objective
         What designs are compared by, two or more of "coverage", "accuracy", "cost", "fpr" and "fnr" (wrong labels among
         all rows of a class, the positive one being ``classes_[1]``; a rejected row is no error), "stages" (their
@@ -286,21 +300,23 @@ class EMSCOClassifier(StagedClassifier):
         threshold: Any = 0.75,
         estimator: Any = None,
         max_stages: int | None = None,
-        removal: bool = False,
-        search: Any = "auto",
-        validation: Any = 1 / 3,
-        choose: str | Mapping[str, Any] | Callable[[Front], int] = "fitness",
+        removal: bool | None = None,
+        search: Any = None,
+        validation: Any = None,
+        choose: str | Mapping[str, Any] | Callable[[Front], int] | None = None,
         refit: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: bool = False,
         cache_bytes: int = 2**28,
-        encoding: str = "linear",
-        C: float | str = 1.0,
+        encoding: str | None = None,
+        C: float | str | None = None,
         final_estimator: Any = None,
         calibration: str | None = None,
         objectives: Sequence[Any] | None = None,
+        preset: str = "best",
     ) -> None:
+        self.preset = preset
         self.encoding = encoding
         self.C = C
         self.final_estimator = final_estimator
@@ -369,7 +385,9 @@ class EMSCOClassifier(StagedClassifier):
         checkpoint: Checkpoint | None,
     ) -> None:
         check_rule(_searched(self.threshold))
-        _check_search(self.search)
+        if not isinstance(self.preset, str) or self.preset not in _PRESETS:
+            raise InvalidParameterError(f"preset must be one of {', '.join(_PRESETS)}; got {self.preset!r}.")
+        _check_search(self._set_to("search"))
         seed = check_seed(self.random_state)
         if checkpoint is not None and self.random_state is None:
             seed = checkpoint.seed(seed)
@@ -390,13 +408,13 @@ class EMSCOClassifier(StagedClassifier):
         check_validation_size(y_validation.size)
         aims = check_objectives(self.objectives, np.bincount(y_validation, minlength=classes.size))
         self._check_choice(aims)
-        if isinstance(self.search, Exact):
+        if isinstance(self._set_to("search"), Exact):
             _check_provable(aims)
         recipe = settle(
             rehearsal,
             Recipe(check_estimator(self.estimator, "estimator")),
-            encoding=self.encoding,
-            C=self.C,
+            encoding=self._set_to("encoding"),
+            C=self._set_to("C"),
             rng=recipe_rng,
             n_jobs=n_jobs,
         )
@@ -408,7 +426,7 @@ class EMSCOClassifier(StagedClassifier):
         if checkpoint is not None:
             checkpoint.claim(self._identity(setup, settings, max_stages, seed, rule))
             journal = _Journal(checkpoint, history)
-            if journal.phase == BestFirst.__name__ and self.search == "auto":
+            if journal.phase == BestFirst.__name__ and self._set_to("search") == "auto":
                 settings = BestFirst()  # the proof was given up before
         cache, cascade = self._scoring(setup, y_validation, prices, rule, aims, checkpoint)
         front: Front | None = None
@@ -468,10 +486,11 @@ class EMSCOClassifier(StagedClassifier):
             check_columns(judges, table)
             judged = known_codes(y_val, classes, judges.n_rows)
             return Rehearsal(table, codes, classes.size, prices, None, (judges, judged), learn)
-        if is_folds(self.validation):
-            folds = make_folds(self.validation, codes[learn], classes, rng)
+        validation = self._set_to("validation")
+        if is_folds(validation):
+            folds = make_folds(validation, codes[learn], classes, rng)
         else:
-            folds = [split_rows(codes[learn], self.validation, rng, classes)]
+            folds = [split_rows(codes[learn], validation, rng, classes)]
         if not isinstance(learn, slice):
             folds = [(learn[train], learn[judges]) for train, judges in folds]
         return Rehearsal(table, codes, classes.size, prices, folds, learn=learn)
@@ -484,7 +503,7 @@ class EMSCOClassifier(StagedClassifier):
         encoding = recipe.encoding
         if final is None:
             final = recipe.estimator or scikit_logistic(recipe.C)
-        elif self.encoding == "auto":
+        elif self._set_to("encoding") == "auto":
             encoding = "linear"
         if self.calibration is not None:
             from sklearn.calibration import CalibratedClassifierCV
@@ -537,19 +556,25 @@ class EMSCOClassifier(StagedClassifier):
         return cache, Cascade(cache, prices, None if aims is None else aims.score)
 
     def _chosen(self) -> Any:
-        if callable(self.choose):
-            return self.choose(self.front_)
-        if self.choose == "fitness":
+        choose = self._set_to("choose")
+        if callable(choose):
+            return choose(self.front_)
+        if choose == "fitness":
             return 0
-        if self.choose == "knee":
+        if choose == "knee":
             return self.front_.knee()
-        return self.front_.choose(**(self.choose if isinstance(self.choose, Mapping) else {"best": self.choose}))
+        return self.front_.choose(**(choose if isinstance(choose, Mapping) else {"best": choose}))
+
+    def _set_to(self, name: str) -> Any:
+        """Return a parameter, or what the preset says where it is None."""
+        value = getattr(self, name)
+        return _PRESETS[self.preset][name] if value is None else value
 
     def _search_rule(self, classes: NDArray[Any], max_stages: int) -> RejectRule:
         """Return the rule that designs are searched with, for as many stages as they can have."""
         rule = resolve_rule(_searched(self.threshold), classes)
         rule = RejectRule.of(rule.bars[:max_stages])
-        if rule.n_rows > 1 and isinstance(self.search, Exact):
+        if rule.n_rows > 1 and isinstance(self._set_to("search"), Exact):
             raise InvalidParameterError(
                 "Exact() looks at each feature set once, whatever the stage it is owned at, so it cannot search with a "
                 f"threshold per stage ({rule}); use BestFirst() or Evolution(), or one threshold for all stages."
@@ -560,12 +585,13 @@ class EMSCOClassifier(StagedClassifier):
         self, n_units: int, max_stages: int, n_samples: int, n_jobs: int, *, provable: bool = True
     ) -> Evolution | BestFirst | Exact:
         """Return how to search; "auto" trains as many feature sets as their training allows."""
-        if self.search != "auto":
-            return self.search  # type: ignore[no-any-return]
+        search = self._set_to("search")
+        if search != "auto":
+            return search  # type: ignore[no-any-return]
         if self.estimator is not None:
             return Evolution()
         size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples}
-        removal = bool(self.removal)
+        removal = self._set_to("removal")
         if not provable or not is_affordable(**size, removal=removal):
             return BestFirst()
         if self.verbose:
@@ -593,7 +619,7 @@ class EMSCOClassifier(StagedClassifier):
             "objectives": repr(self.objectives),
             "search": repr(settings),
             "max_stages": str(max_stages),
-            "removal": str(bool(self.removal)),
+            "removal": str(self._set_to("removal")),
             "estimator": repr(setup.recipe),
             "seed": str(seed),
         }
@@ -631,7 +657,7 @@ class EMSCOClassifier(StagedClassifier):
             journal.begin(type(settings).__name__)
             cache.n_trained = history[-1][2] if history else 0
         size: dict[str, Any] = {"n_features": prices.n_units, "max_stages": max_stages, "rng": rng}
-        size["removal"] = bool(self.removal)
+        size["removal"] = self._set_to("removal")
         size["measure"] = measure if aims is None else aims.measure
         if isinstance(settings, Evolution):
             found = evolve(cascade.tally, settings, **size, on_generation=on_generation, journal=journal)
@@ -665,7 +691,7 @@ class EMSCOClassifier(StagedClassifier):
         """Return the true frontier, or the best found before the search ended; nothing if "auto" should evolve."""
         if journal is not None:
             journal.begin(Exact.__name__)
-        removal = bool(self.removal)
+        removal = self._set_to("removal")
         size = {"n_units": prices.n_units, "max_stages": max_stages, "n_samples": y_validation.size}
         check_affordable(settings, **size, n_jobs=n_jobs, removal=removal)
         line = PhaseLine() if self.verbose else None
@@ -683,14 +709,14 @@ class EMSCOClassifier(StagedClassifier):
             max_stages=max_stages,
             removal=removal,
             n_jobs=n_jobs,
-            max_bytes=_AUTO_STATE_BYTES if self.search == "auto" else MAX_STATE_BYTES,
+            max_bytes=_AUTO_STATE_BYTES if self._set_to("search") == "auto" else MAX_STATE_BYTES,
             started=started,
             on_progress=line,
             journal=journal,
         )
         if line is not None:
             line.close()
-        if self.search == "auto" and proof.ended == OUT_OF_MEMORY:
+        if self._set_to("search") == "auto" and proof.ended == OUT_OF_MEMORY:
             return None
         if proof.ended:
             warnings.warn(
@@ -758,16 +784,17 @@ class EMSCOClassifier(StagedClassifier):
         return self.front_.designs
 
     def _check_choice(self, aims: Aims | None) -> None:
-        if isinstance(self.choose, Mapping):
-            check_choice(self.choose, PAPER if aims is None else aims.names)
-        elif not callable(self.choose) and str(self.choose) not in ("fitness", "combined", "knee"):
+        choose = self._set_to("choose")
+        if isinstance(choose, Mapping):
+            check_choice(choose, PAPER if aims is None else aims.names)
+        elif not callable(choose) and str(choose) not in ("fitness", "combined", "knee"):
             raise InvalidParameterError(
                 "choose must be 'fitness', 'combined', 'knee', a mapping of arguments for Front.choose, or a function "
                 f"of the front that returns an index; got {self.choose!r}."
             )
 
     def _check_parameters(self) -> None:
-        check_learning(self.encoding, self.C)
+        check_learning(self._set_to("encoding"), self._set_to("C"))
         if self.calibration not in (None, "sigmoid", "isotonic", "temperature"):
             raise InvalidParameterError(
                 f"calibration must be 'sigmoid', 'isotonic', 'temperature' or None; got {self.calibration!r}."
@@ -776,8 +803,9 @@ class EMSCOClassifier(StagedClassifier):
         if isinstance(cache, bool) or not isinstance(cache, int | np.integer) or cache < 1:
             raise InvalidParameterError(f"cache_bytes must be a positive number of bytes; got {cache!r}.")
         for name in ("removal", "refit", "verbose"):
-            if not isinstance(getattr(self, name), bool | np.bool_ | int):
-                raise InvalidParameterError(f"{name} must be True or False; got {getattr(self, name)!r}.")
+            value = getattr(self, name)
+            if not isinstance(value, bool | np.bool_ | int) and not (name == "removal" and value is None):
+                raise InvalidParameterError(f"{name} must be True or False; got {value!r}.")
 
 
 class _Journal:

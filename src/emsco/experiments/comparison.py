@@ -112,6 +112,7 @@ class Paper:
             search=search,
             C=self._C,
             random_state=self._seed,
+            preset="paper",
         ).fit(X, y, X_val, y_val)
         self.settings_ = {"design": self.classifier.design_.tolist()}
         return self
