@@ -249,8 +249,8 @@ def mutate(
 ) -> Design:
     """Redraw the stages of the chosen features that are not alone in theirs (Algorithm 1).
 
-    With ``fates``, features may be left out: half of those chosen are, unless nothing else is bought; and one that was
-    comes back with the probability that makes those who come about as many as those who go.
+    With ``fates``, features may be left out: three in ten of those chosen are, unless nothing else is bought. Of those
+    left out and chosen three more come in, on average and before ``chosen``, than such as go.
     """
     design = list(design)
     before, n = n_bought(design), len(design)
@@ -259,8 +259,8 @@ def mutate(
             continue
         if design[feature] == -1:
             assert fates is not None
-            redraw = fates[feature] < min((before / 2 + 1) / (n - before), 1)
-        elif fates is not None and fates[feature] < 1 / 2 and n_bought(design) > 1:
+            redraw = fates[feature] < min((0.3 * before + 3) / (n - before), 1)
+        elif fates is not None and fates[feature] < 0.3 and n_bought(design) > 1:
             design[feature] = -1
             redraw = False
         else:

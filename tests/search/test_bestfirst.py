@@ -6,8 +6,11 @@ from numpy.testing import assert_array_equal
 import pytest
 
 from emsco import BestFirst, EMSCOClassifier
+from emsco.cascade import join_tallies
 from emsco.exceptions import InvalidParameterError
+from emsco.objectives import measure
 from emsco.partition import all_designs, count_solutions
+from emsco.ranking import pareto_rank
 from emsco.search.bestfirst import search_best_first
 from tests.search.test_exact import exact
 from tests.strategies import problem, seeds
@@ -30,13 +33,13 @@ def search(p, max_stages=4, seed=0, evaluate=None, removal=False, **kwargs):
     return found, np.concatenate(batches), tally
 
 
-@settings(max_examples=40)
-@given(seeds(), st.integers(1, 5), st.integers(1, 5), st.sampled_from([2, 3]))
-def test_a_space_within_the_budget_is_searched_completely(seed, n_features, max_stages, n_classes):
+@settings(max_examples=60)
+@given(seeds(), st.integers(1, 5), st.integers(1, 5), st.sampled_from([2, 3]), st.booleans())
+def test_a_space_within_the_budget_is_searched_completely(seed, n_features, max_stages, n_classes, removal):
     p = problem(seed, n_features=n_features, n_classes=n_classes)
-    found, looked_at, tally = search(p, max_stages)
-    assert len(looked_at) == count_solutions(n_features, max_stages)
-    proof = exact(p, max_stages, 0.7)
+    found, looked_at, tally = search(p, max_stages, removal=removal)
+    assert len(looked_at) == count_solutions(n_features, max_stages, removal=removal)
+    proof = exact(p, max_stages, 0.7, removal=removal)
     order, expected = found.designs.tolist(), proof.designs.tolist()
     assert sorted(order) == sorted(expected)
     ties = {tuple(design): len(tied) for design, tied in zip(order, found.ties, strict=True)}
@@ -45,13 +48,15 @@ def test_a_space_within_the_budget_is_searched_completely(seed, n_features, max_
 
 
 @settings(max_examples=25)
-@given(seeds(), st.integers(2, 5), st.sampled_from([1, 7, 300, 900, 2500]), st.sampled_from([0, 3, 50]))
+@given(seeds(), st.integers(2, 5), st.sampled_from([1, 7, 300, 900, 2500]), st.sampled_from([0, 3, 50]), st.booleans())
 def test_beyond_it_no_more_designs_are_looked_at_than_allowed_and_none_of_the_best_is_lost(
-    seed, max_stages, max_designs, start
+    seed, max_stages, max_designs, start, removal
 ):
     p = problem(seed, n_features=8)
-    found, looked_at, tally = search(p, max_stages, seed, max_designs=max_designs, start=start, patience=None)
-    allowed = min(max_designs, count_solutions(8, max_stages))
+    found, looked_at, tally = search(
+        p, max_stages, seed, removal=removal, max_designs=max_designs, start=start, patience=None
+    )
+    allowed = min(max_designs, count_solutions(8, max_stages, removal=removal))
     assert len(looked_at) <= allowed + 75 * (start != 0)  # an evolution whose front outgrows it adds children
     if start == 0:
         assert len(np.unique(looked_at, axis=0)) == len(looked_at) == allowed
@@ -72,6 +77,28 @@ def test_it_misses_little_of_a_space_beyond_its_budget():
     assert len(held) >= 0.9 * len(truth)
     only_best, _, _ = search(p, max_designs=20_000, max_level=0, swap_delay=None, start=0)
     assert len({tuple(v) for v in only_best.tally.vectors.tolist()} & truth) < len(held)
+
+
+def test_it_misses_little_where_features_may_be_left_out():
+    p = problem(5, n_features=9, n_validation=80)
+    truth = exact(p, 3, 0.7, removal=True)
+    vectors = {tuple(v) for v in make_cascade(p, 0.7)[0].tally(truth.designs).vectors.tolist()}
+    found, looked_at, _ = search(p, 3, removal=True, max_designs=20_000)
+    assert len(looked_at) <= 20_000 < count_solutions(9, 3, removal=True) / 9
+    assert len({tuple(v) for v in found.tally.vectors.tolist()} & vectors) >= 0.8 * len(vectors)
+
+
+def test_with_many_features_of_one_price_the_best_single_ones_and_pairs_are_found():
+    p = problem(3, n_features=40, n_train=120, n_validation=80, costs=np.ones(40))
+    found, _, tally = search(p, 2, removal=True)
+    small = np.full((40 + 40 * 39 // 2, 40), -1)
+    first, second = np.triu_indices(40)
+    small[np.arange(len(small)), first] = small[np.arange(len(small)), second] = 0
+    scored = tally(small)
+    rank = pareto_rank(measure(join_tallies(found.tally, scored)))[len(found.designs) :]
+    best = {tuple(v) for v in scored.vectors[rank == rank.max()].tolist()}
+    assert len(best) >= 5
+    assert best <= {tuple(v) for v in found.tally.vectors.tolist()}
 
 
 def test_the_same_seed_gives_the_same_designs():

@@ -18,7 +18,7 @@ from emsco.checkpoint import Arrays, Journal, pack_generator, restore_generator
 from emsco.exceptions import InvalidParameterError
 from emsco.objectives import Measure, measure
 from emsco.operators.elitism import best_first
-from emsco.operators.neighbours import far_swaps, near_swaps, steps
+from emsco.operators.neighbours import far_swaps, jumps, near_swaps, steps
 from emsco.operators.removal import leave_out
 from emsco.partition import BoolArray, IntArray, all_designs, compress, count_solutions
 from emsco.ranking import pareto_rank
@@ -27,7 +27,7 @@ from emsco.search.evolution import Evaluate, Evolution, Found, evolve
 _BATCH = 2_000  # designs evaluated at once, about; levels are peeled once a batch
 _GENERATION = 300
 _NEAR = 15  # features, up to which random designs are a start as good as any
-_NEIGHBOURHOODS = (steps, near_swaps, far_swaps)
+_NEIGHBOURHOODS = (steps, near_swaps, far_swaps, jumps)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class BestFirst:
         Designs of higher non-dominated levels are not expanded; 0: only non-dominated ones are. None: no limit.
     swap_delay : int or None
         How many levels later than the steps of a design its exchanges of two features are looked at; twice as many if
-        their stages are not side by side. None: never.
+        their stages are not side by side. None: never. Where features may be left out, doing so in another stage than
+        the last waits as long as an exchange.
     """
 
     max_designs: int = 90_000
@@ -171,7 +172,7 @@ class _Queue:
         self._seen: set[bytes] = set()
         self._sizes = np.full(len(_NEIGHBOURHOODS), 4.0 * n_features)  # designs in a neighbourhood, as last seen
         later = np.inf if settings.swap_delay is None else settings.swap_delay
-        self._delays = np.array([0, later, 2 * later])
+        self._delays = np.array([0, later, 2 * later, later if removal else np.inf])
         self.enumerates = count_solutions(n_features, max_stages, removal=removal) <= settings.max_designs
         self._rest = np.empty((0, n_features), np.int64)
         if self.enumerates:
@@ -231,7 +232,8 @@ class _Queue:
         parts = []
         for kind in np.unique(kinds):
             parents = rows[kinds == kind]
-            children = _NEIGHBOURHOODS[kind](pool.designs[parents], self._max_stages, removal=self._removal)
+            near = partial(steps, removal=self._removal) if kind == 0 else _NEIGHBOURHOODS[kind]
+            children = near(pool.designs[parents], self._max_stages)
             self._sizes[kind] = max(len(children) / parents.size, 1)
             if len(children) > _BATCH:
                 children = self._rng.choice(children, _BATCH, replace=False)
