@@ -81,7 +81,7 @@ class Evaluation:
     points : tuple of Result
         One per point of the front; of a given design, one.
     everything : Result
-        All features bought at once, the same threshold.
+        All features bought at once, the same threshold; where a ``Guarantee`` calibrates it, that of the search.
     always : Result
         All features bought at once, and an answer for every row.
     classes : tuple

@@ -358,9 +358,9 @@ def check(plan: Plan, answers: Answers, labels: list[Any]) -> Promise:
         each = guarantee.per_class
         counted = _Counted.of_class(answers, code, plan.floors) if each else _Counted.of_all(answers)
         checks.append(_check(sequence, counted, guarantee.accuracy, labels[code] if each else None))
-    unchecked = Promise(guarantee, tuple(checks), answers.n_rows, 0.0, 0.0)
-    coverage = [answers.coverage(rule) for rule in (unchecked.rule, as_rule(guarantee.searched))]
-    return Promise(guarantee, tuple(checks), answers.n_rows, *coverage)
+    searched = answers.coverage(as_rule(guarantee.searched))
+    promise = Promise(guarantee, tuple(checks), answers.n_rows, 0.0, searched)
+    return replace(promise, coverage=answers.coverage(promise.rule))
 
 
 def _check(sequence: _Sequence, counted: "_Counted", accuracy: float, label: Any) -> Check:
