@@ -9,7 +9,7 @@ from typing import Any
 from emsco.exceptions import EmscoError, FileError, InvalidParameterError
 from emsco.experiments import comparison, global_optima, splits, stages, thresholds
 from emsco.experiments.published import paper_comparison
-from emsco.experiments.setting import PAPER, PROVEN
+from emsco.experiments.setting import DATASETS, PAPER, PROVEN
 from emsco.progress import PhaseLine, ProgressLine
 
 
@@ -83,7 +83,7 @@ def _add_comparison(commands: Any) -> None:
     )  # fmt: skip
     command.add_argument("--setting", choices=["paper", "best"], default="paper",
                          help="EMSCO as in the paper, or with our defaults")  # fmt: skip
-    command.add_argument("--data", nargs="+", choices=list(PAPER), default=list(PAPER), help="data sets")
+    command.add_argument("--data", nargs="+", choices=list(DATASETS), default=list(PAPER), help="data sets")
     command.add_argument(
         "--method",
         nargs="+",

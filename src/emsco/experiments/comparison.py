@@ -31,10 +31,12 @@ from emsco.decisions import Decisions
 from emsco.exceptions import FileError
 from emsco.experiments.pictures import pyplot
 from emsco.experiments.published import PaperResult
-from emsco.experiments.setting import PAPER, PaperSetting
+from emsco.experiments.setting import DATASETS, PaperSetting
 from emsco.objectives import FloatArray
-from emsco.prices import resolve
+from emsco.prices import Prices, resolve
 from emsco.problem import check_target, split_rows
+from emsco.search.bestfirst import BestFirst
+from emsco.table import Table
 
 ON_REQUEST = ("EMSCO, C=100",)  # methods that are compared only if asked for by name
 _FEW_PENALTIES = (0.5, 2.0, 8.0, 32.0)
@@ -126,11 +128,22 @@ class Best(Paper):
     """EMSCO with our defaults."""
 
     def fit(self, X: Any, y: Any, costs: Any, X_val: Any, y_val: Any) -> "Best":
-        """Search designs on the validation rows, as ``EMSCOClassifier()`` does."""
+        """Search as ``EMSCOClassifier()`` does: training and validation rows take turns."""
+        rows = _stacked(X, X_val)
         self.classifier = EMSCOClassifier(costs, threshold=self._setting.threshold, random_state=self._seed)
-        self.classifier.fit(X, y, X_val, y_val)
+        if self._quick:
+            self.classifier.set_params(search=BestFirst(max_designs=500))
+        self.classifier.fit(rows, np.concatenate([y, y_val]))
         self.settings_ = {"design": self.classifier.design_.tolist()}
         return self
+
+
+def _stacked(X: Any, more: Any) -> Any:
+    if isinstance(X, np.ndarray):
+        return np.vstack([X, more])
+    import pandas
+
+    return pandas.concat([X, more])
 
 
 def methods(setting: str) -> dict[str, Factory]:
@@ -206,7 +219,7 @@ def methods(setting: str) -> dict[str, Factory]:
 
 @lru_cache(maxsize=4)
 def _load(dataset: str) -> Any:
-    return PAPER[dataset].load()
+    return DATASETS[dataset].load()
 
 
 def split(dataset: str, number: int) -> tuple[Any, Any, Any, Any, Any, Any, Any]:
@@ -216,14 +229,17 @@ def split(dataset: str, number: int) -> tuple[Any, Any, Any, Any, Any, Any, Any]
     rng = np.random.default_rng(number)
     rest, test = split_rows(codes, 0.25, rng, classes)
     train, validation = (rest[part] for part in split_rows(codes[rest], 1 / 3, rng, classes))
-    X, y = np.asarray(data.data), np.asarray(data.target)
-    return list(data.prices.values()), X[train], y[train], X[validation], y[validation], X[test], y[test]
+    y = np.asarray(data.target)
+    by_name = isinstance(data.prices, Prices)
+    prices = data.prices if by_name else list(data.prices.values())
+    X = data.data.iloc if by_name else np.asarray(data.data)
+    return prices, X[train], y[train], X[validation], y[validation], X[test], y[test]
 
 
 def run_trial(trial: Trial, *, quick: bool) -> Outcome:
     """Train, tune and score."""
     costs, X, y, X_val, y_val, X_test, y_test = split(trial.dataset, trial.split)
-    method = methods(trial.setting)[trial.method](PAPER[trial.dataset], trial.seed, quick)
+    method = methods(trial.setting)[trial.method](DATASETS[trial.dataset], trial.seed, quick)
     started = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -233,7 +249,7 @@ def run_trial(trial: Trial, *, quick: bool) -> Outcome:
     given = decisions.conclusive
     accuracy = float((decisions.label.data == y_test)[given].mean()) if given.any() else float("nan")
     mean_cost = float(decisions.cost.mean())
-    total = resolve(costs, [f"x{i}" for i in range(X.shape[1])]).total
+    total = resolve(costs, Table(X).names).total
     score = float(given.mean()) + float(np.nan_to_num(accuracy)) + 1 - mean_cost / total
     chosen = json.dumps(getattr(method, "settings_", {}), default=lambda value: getattr(value, "tolist", str)())
     return Outcome(trial, float(given.mean()), accuracy, mean_cost, score, round(seconds, 3), chosen)

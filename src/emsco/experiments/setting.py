@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from emsco.datasets import fetch_australian_credit, load_heart_failure, load_pima, make_synthetic30
+from emsco.datasets import (
+    fetch_australian_credit,
+    fetch_spambase,
+    load_heart_disease,
+    load_heart_failure,
+    load_pima,
+    make_synthetic30,
+)
 from emsco.encoding import Encoder
 from emsco.prices import resolve
 from emsco.problem import Problem, check_target, split_rows, unit_membership
@@ -60,6 +67,16 @@ PAPER = {
         frontier_sizes={},
     ),
 }
+BEYOND = {
+    "heart-disease": PaperSetting(
+        load=load_heart_disease, threshold=0.75, evolution=Evolution(patience=None), frontier_sizes={}
+    ),
+    "spambase": PaperSetting(
+        load=lambda: fetch_spambase(as_frame=False), threshold=0.75, evolution=Evolution(patience=None),
+        frontier_sizes={},
+    ),
+}  # fmt: skip
+DATASETS = PAPER | BEYOND  # real prices with shared costs, and many features, which the paper has not
 PROVEN = [name for name, setting in PAPER.items() if setting.frontier_sizes]  # 30 features are too many to prove
 
 

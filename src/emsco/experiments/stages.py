@@ -10,8 +10,9 @@ import numpy as np
 
 from emsco.experiments.comparison import Outcome
 from emsco.experiments.pictures import pyplot
-from emsco.experiments.setting import PAPER
+from emsco.experiments.setting import DATASETS
 from emsco.objectives import FloatArray
+from emsco.prices import resolve
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,8 @@ def assignments(outcomes: Iterable[Outcome]) -> list[Assignment]:
             designs.setdefault(outcome.trial.dataset, []).append(json.loads(outcome.chosen)["design"])
     found = []
     for dataset, rows in designs.items():
-        data = PAPER[dataset].load()
-        prices = np.array(list(data.prices.values()), dtype=np.float64)
+        data = DATASETS[dataset].load()
+        prices = resolve(data.prices, data.feature_names).prices
         mean_stage = np.mean(rows, axis=0) + 1
         found.append(Assignment(dataset, tuple(data.feature_names), prices, mean_stage, len(rows)))
     return found
