@@ -20,7 +20,7 @@ from emsco.checkpoint import Arrays, Checkpoint, fingerprint
 from emsco.exceptions import InvalidInputError, InvalidParameterError, SearchInterruptedWarning, SuspiciousColumnWarning
 from emsco.front import Front, check_choice, make_front, spread
 from emsco.guarantee import Answers, Guarantee, Plan, Promise, check, plan
-from emsco.objectives import PAPER, Aims, check_objectives, measure
+from emsco.objectives import PAPER, Aims, check_objectives, combined_score, measure
 from emsco.operators.elitism import unique_vectors
 from emsco.partition import BoolArray, IntArray, acquired_sets, check_design, count_solutions
 from emsco.prices import Costs, PriceList, resolve
@@ -662,7 +662,8 @@ class EMSCOClassifier(StagedClassifier):
         if isinstance(settings, Evolution):
             found = evolve(cascade.tally, settings, **size, on_generation=on_generation, journal=journal)
         else:
-            found = search_best_first(cascade.tally, settings, **size, on_batch=on_batch, journal=journal)
+            score = partial(combined_score, total=prices.total)
+            found = search_best_first(cascade.tally, settings, **size, on_batch=on_batch, journal=journal, score=score)
         if line is not None:
             line.close()
         if found.interrupted:

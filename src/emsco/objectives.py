@@ -75,6 +75,13 @@ def measure(tally: Tally) -> Objectives:
     )
 
 
+def combined_score(tally: Tally, total: float) -> FloatArray:
+    """Return coverage + accuracy + the share of the price of everything that is saved (§4.3), per design."""
+    figures = measure(tally)
+    spent = figures.mean_cost / total if total > 0 else np.zeros(figures.mean_cost.size)
+    return np.asarray(figures.coverage + figures.accuracy + 1 - spent)
+
+
 def inverse_cost(mean_cost: FloatArray, least_price: float) -> FloatArray:
     """Return g3 = (least cost of the generation) / cost (Eq. 7), in (0, 1].
 

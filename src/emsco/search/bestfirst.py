@@ -6,7 +6,7 @@ fits the budget is enumerated instead.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from emsco.cascade import Tally, join_tallies, pack_tally, restore_tally
 from emsco.checkpoint import Arrays, Journal, pack_generator, restore_generator
 from emsco.exceptions import InvalidParameterError
-from emsco.objectives import Measure, measure
+from emsco.objectives import FloatArray, Measure, measure
 from emsco.operators.elitism import best_first
 from emsco.operators.neighbours import far_swaps, jumps, near_swaps, steps
 from emsco.operators.removal import leave_out
@@ -25,8 +25,10 @@ from emsco.ranking import pareto_rank
 from emsco.search.evolution import Evaluate, Evolution, Found, evolve
 
 _BATCH = 2_000  # designs evaluated at once, about; levels are peeled once a batch
+_FOCUSED_BATCH = 300  # fewer at a time climb higher
 _GENERATION = 300
 _NEAR = 15  # features, up to which random designs are a start as good as any
+Score = Callable[[Tally], FloatArray]
 _NEIGHBOURHOODS = (steps, near_swaps, far_swaps, jumps)
 
 
@@ -52,6 +54,9 @@ class BestFirst:
         How many levels later than the steps of a design its exchanges of two features are looked at; twice as many if
         their stages are not side by side. None: never. Where features may be left out, doing so in another stage than
         the last waits as long as an exchange.
+    focus : float
+        Share of the designs that are neighbours of those with the best combined score, however much of the frontier
+        is elsewhere; 0: none.
     """
 
     max_designs: int = 90_000
@@ -60,6 +65,7 @@ class BestFirst:
     pool_size: int = 5_000
     max_level: int | None = None
     swap_delay: int | None = 6
+    focus: float = 0.0
 
     def __post_init__(self) -> None:
         least_of = {"max_designs": 1, "patience": 1, "start": 0, "pool_size": 1, "max_level": 0, "swap_delay": 0}
@@ -69,6 +75,9 @@ class BestFirst:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 raise InvalidParameterError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+        number = isinstance(self.focus, int | float | np.integer | np.floating) and not isinstance(self.focus, bool)
+        if not number or not 0 <= self.focus <= 1:
+            raise InvalidParameterError(f"focus must be a share between 0 and 1; got {self.focus!r}.")
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,8 @@ class Pool:
     n_batches, n_evaluated : int
     n_unchanged : int
         Designs evaluated since the frontier changed.
+    n_focused : int
+        Designs evaluated because they are near the best score.
     """
 
     designs: IntArray
@@ -99,6 +110,7 @@ class Pool:
     n_batches: int
     n_evaluated: int
     n_unchanged: int
+    n_focused: int = 0
 
 
 def search_best_first(
@@ -112,14 +124,17 @@ def search_best_first(
     on_batch: Callable[[Pool], None] | None = None,
     journal: Journal | None = None,
     measure: Measure = measure,
+    score: Score | None = None,
 ) -> Found:
     """Search the designs of n_features in at most max_stages; with removal, they may leave some out.
+
+    With ``score``, a share of the designs is looked for where it is highest.
 
     With a journal it goes on from the last snapshot of the same search. Ctrl-C ends the search with the last finished
     batch; before the first one it is passed on.
     """
     max_stages = min(max_stages, n_features)
-    queue = _Queue(settings, n_features, max_stages, rng, removal=removal)
+    queue = _Queue(settings, n_features, max_stages, rng, removal=removal, score=score)
     pool: Pool | None = None
     interrupted = False
 
@@ -128,6 +143,7 @@ def search_best_first(
         tally = evaluate(designs)
         new = queue.mark(designs)
         pool = _joined(pool, designs[new], tally.select(new), settings, n_evaluated=len(designs), measure=measure)
+        pool = replace(pool, n_focused=pool.n_focused + queue.focused * len(designs))
         if on_batch is not None:
             on_batch(pool)
         return tally
@@ -162,9 +178,18 @@ class _Queue:
     """Gives the designs to evaluate next, none that was met before."""
 
     def __init__(
-        self, settings: BestFirst, n_features: int, max_stages: int, rng: np.random.Generator, *, removal: bool
+        self,
+        settings: BestFirst,
+        n_features: int,
+        max_stages: int,
+        rng: np.random.Generator,
+        *,
+        removal: bool,
+        score: Score | None,
     ) -> None:
         self._removal = removal
+        self._score = score
+        self.focused = False  # whether the batch given last is near the best score
         self._settings = settings
         self._n_features = n_features
         self._max_stages = max_stages
@@ -189,6 +214,7 @@ class _Queue:
         n_left = settings.max_designs - pool.n_evaluated
         if settings.patience is not None and pool.n_unchanged >= settings.patience:
             n_left = 0
+        self.focused = self._score is not None and pool.n_focused < settings.focus * pool.n_evaluated
         while n_left > 0 and (places := self._next_places(pool)).size:
             batch = self._new_among(self._neighbours(pool, places))
             if len(batch):
@@ -217,13 +243,19 @@ class _Queue:
 
     def _next_places(self, pool: Pool) -> NDArray[np.intp]:
         """Return the places in ``pool.expanded`` to expand now: least level plus delay first, the order else random."""
-        priority = np.where(pool.expanded | ~pool.leads[:, None], np.inf, pool.level[:, None] + self._delays)
+        urgency = pool.level[:, None] + self._delays
+        if self.focused and self._score is not None:
+            order = np.argsort(-self._score(pool.tally), kind="stable")
+            place = np.empty(order.size)
+            place[order] = np.arange(order.size)
+            urgency = place[:, None] + self._delays
+        priority = np.where(pool.expanded | ~pool.leads[:, None], np.inf, urgency)
         if self._settings.max_level is not None:
             priority[pool.level > self._settings.max_level] = np.inf
         places = np.flatnonzero(np.isfinite(priority))
         places = places[np.lexsort((self._rng.random(places.size), priority.ravel()[places]))]
         n_children = np.cumsum(self._sizes[places % len(_NEIGHBOURHOODS)])
-        return places[: int(np.searchsorted(n_children, _BATCH)) + 1]
+        return places[: int(np.searchsorted(n_children, _FOCUSED_BATCH if self.focused else _BATCH)) + 1]
 
     def _neighbours(self, pool: Pool, places: NDArray[np.intp]) -> IntArray:
         """Expand designs of the pool, and mark it; of more neighbours of a kind than a batch take a sample."""
@@ -290,11 +322,12 @@ def _joined(
         n_batches=1 if pool is None else pool.n_batches + 1,
         n_evaluated=n_evaluated if pool is None else pool.n_evaluated + n_evaluated,
         n_unchanged=0 if pool is None or changed else pool.n_unchanged + n_evaluated,
+        n_focused=0 if pool is None else pool.n_focused,
     )
 
 
 def _packed(pool: Pool, queue: _Queue) -> Arrays:
-    counts = np.array([pool.n_batches, pool.n_evaluated, pool.n_unchanged])
+    counts = np.array([pool.n_batches, pool.n_evaluated, pool.n_unchanged, pool.n_focused])
     parts = {"designs": pool.designs, "level": pool.level, "leads": pool.leads, "expanded": pool.expanded}
     return {**parts, "counts": counts, **pack_tally(pool.tally), **queue.packed()}
 
