@@ -15,6 +15,7 @@ from emsco.search.ties import TiedDesigns
 # that of the pairs of a set and a part of it, of which bounds leave more to do the more stages may follow.
 _SECONDS_PER_DESIGN, _SECONDS_PER_PAIR = 3e-8, {4: 1.2e-6, 5: 6e-6}
 _SECONDS_PER_DEEP_PAIR = 1.5e-5
+_WITH_REMOVAL = 5e-8, {3: 1.6e-6, 4: 7e-6}, 2e-5
 _AFFORDABLE_SECONDS, _MAX_SECONDS = 20.0, 3600.0  # on one thread; with all
 _MAX_UNITS = 24
 _MAX_BYTES = 2**31
@@ -70,9 +71,11 @@ class Certificate:
 
 def estimate_seconds(*, n_units: int, max_stages: int, n_samples: int, n_jobs: int, removal: bool = False) -> float:
     """Return roughly how long a search takes, training apart: within a factor of five on the problems measured."""
-    per_pair = _SECONDS_PER_PAIR.get(max_stages, _SECONDS_PER_DEEP_PAIR)
+    per_design, per_pair, per_deep_pair = _SECONDS_PER_DESIGN, _SECONDS_PER_PAIR, _SECONDS_PER_DEEP_PAIR
+    if removal:
+        per_design, per_pair, per_deep_pair = _WITH_REMOVAL
     n_designs = count_solutions(n_units, max_stages, removal=removal)
-    seconds: float = min(n_designs * _SECONDS_PER_DESIGN, 3**n_units * per_pair)
+    seconds: float = min(n_designs * per_design, 3**n_units * per_pair.get(max_stages, per_deep_pair))
     return seconds * max(n_samples / 192, 1) / n_jobs
 
 
