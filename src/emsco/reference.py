@@ -249,8 +249,8 @@ def mutate(
 ) -> Design:
     """Redraw the stages of the chosen features that are not alone in theirs (Algorithm 1).
 
-    With ``fates``, features may be left out: three in ten of those chosen are, unless nothing else is bought. Of those
-    left out and chosen three more come in, on average and before ``chosen``, than such as go.
+    With ``fates``, features may be left out: three in ten of those chosen are, unless nothing else is bought. One that
+    is left out and chosen comes in with the probability (0.3 b + 3) / u, b features bought and u not.
     """
     design = list(design)
     before, n = n_bought(design), len(design)

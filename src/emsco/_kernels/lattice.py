@@ -227,7 +227,7 @@ def grow(
                 least = paid + n_between * cheapest[s] + (n_after - n_between) * price_of_rest
                 allowance = limit[q, e]
                 if removal:
-                    # Those who can only be told wrong may stay without a label; the others of a next stage pay too.
+                    # Whoever waits pays for one more set at least; who can only be told wrong may get no label instead.
                     least = paid + n_after * cheapest[s]
                     for n_spared in range(1, n_doomed + 1):
                         allowance = max(allowance, limit[q - n_spared, e - n_spared])
