@@ -22,7 +22,8 @@ from emsco.front import Front, check_choice, make_front, spread
 from emsco.guarantee import Answers, Guarantee, Plan, Promise, check, plan
 from emsco.objectives import PAPER, Aims, check_objectives, combined_score, measure
 from emsco.operators.elitism import unique_vectors
-from emsco.partition import BoolArray, IntArray, acquired_sets, check_design, count_solutions
+from emsco.operators.removal import leave_out
+from emsco.partition import BoolArray, IntArray, acquired_sets, check_design, compress, count_solutions
 from emsco.prices import Costs, PriceList, resolve
 from emsco.problem import check_columns, check_target, check_validation_size, known_codes, split_rows
 from emsco.progress import PhaseLine, ProgressLine
@@ -47,6 +48,7 @@ from emsco.training import (
     prepare,
     scikit_logistic,
     settle,
+    sureness,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
 _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
 _AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
 _SETS_AT_ONCE = 64  # trained between two signs of progress
+_N_PROBES = 60  # random designs on which encodings and strengths are compared
 _MOST_FINAL = 60  # designs of a front whose stages are trained again by a final estimator
 _PILOT = 1 / 3  # of the rows of a given design choose, before a last training, which thresholds are calibrated
 
@@ -236,9 +239,9 @@ class EMSCOClassifier(StagedClassifier):
         Bound of the memory that remembers trained feature sets.
     encoding : "linear", "rank", "spline", "auto" or None
         How stages see a column of numbers: standardised; as its rank among the training values, with a column that
-        says 0 where many cells are; the rank with bends; or whichever of these loses least on the rows that score.
+        says 0 where many cells are; the rank with bends; or whichever of these scores best in random designs.
     C : float, "auto" or None
-        Inverse strength of the regularisation of logistic stages; "auto": what loses least on the rows that score.
+        Inverse strength of the regularisation of logistic stages; "auto": what scores best in random designs.
     final_estimator : classifier, "boosting" or None
         What the stages of the front are trained with once the search is over. They are scored again, and what is
         dominated then is left out: a search with a fast learner, stages of a strong one. None: as in the search.
@@ -415,7 +418,7 @@ class EMSCOClassifier(StagedClassifier):
             Recipe(check_estimator(self.estimator, "estimator")),
             encoding=self._set_to("encoding"),
             C=self._set_to("C"),
-            rng=recipe_rng,
+            score=self._probing(y_validation, classes.size, prices, max_stages, rule, recipe_rng),
             n_jobs=n_jobs,
         )
         setup = prepare(rehearsal, recipe, seed=seed, n_jobs=n_jobs)
@@ -494,6 +497,32 @@ class EMSCOClassifier(StagedClassifier):
         if not isinstance(learn, slice):
             folds = [(learn[train], learn[judges]) for train, judges in folds]
         return Rehearsal(table, codes, classes.size, prices, folds, learn=learn)
+
+    def _probing(
+        self,
+        y: IntArray,
+        n_classes: int,
+        prices: PriceList,
+        max_stages: int,
+        rule: RejectRule,
+        rng: np.random.Generator,
+    ) -> Callable[[StageTrainer], float]:
+        """Return how recipes are compared: by the combined score of the best quarter of some random designs.
+
+        For a promise, whose thresholds come later, by how sure their sets are of the truth.
+        """
+        n_stages = rng.integers(2, min(max_stages, 6), size=_N_PROBES, endpoint=True)
+        stages = rng.integers(n_stages[:, None], size=(_N_PROBES, prices.n_units))
+        designs = compress(leave_out(stages, rng=rng) if self._set_to("removal") else stages)
+
+        def score(trainer: StageTrainer) -> float:
+            if isinstance(self.threshold, Guarantee):
+                return sureness(trainer, distinct_sets(designs), y, n_classes)
+            cache = StageCache(trainer, y, n_units=prices.n_units, threshold=rule, max_bytes=int(self.cache_bytes))
+            reached = np.sort(combined_score(Cascade(cache, prices).tally(designs), prices.total))
+            return float(reached[-_N_PROBES // 4 :].mean())
+
+        return score
 
     def _final_recipe(self, recipe: Recipe) -> Recipe | None:
         """Return how the stages of the front are trained, if not as in the search."""

@@ -1,6 +1,6 @@
 """Which rows train and which judge, how columns are encoded, and what learns from them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 import warnings
@@ -20,8 +20,7 @@ from emsco.stages.logistic import LogisticTrainer
 from emsco.table import Rows, StackedTable, Table
 
 _LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
-_STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0)  # values of C that "auto" tries
-_N_PROBES = 8  # feature sets on which they are tried, besides all features
+_STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # values of C that "auto" tries
 _LEAST_PROBABILITY = 1e-6
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
@@ -185,43 +184,55 @@ def prepare(rehearsal: Rehearsal, recipe: Recipe, *, seed: int, n_jobs: int) -> 
 
 
 def settle(
-    rehearsal: Rehearsal, recipe: Recipe, *, encoding: str, C: float | str, rng: np.random.Generator, n_jobs: int
+    rehearsal: Rehearsal,
+    recipe: Recipe,
+    *,
+    encoding: str,
+    C: float | str,
+    score: Callable[[StageTrainer], float],
+    n_jobs: int,
 ) -> Recipe:
-    """Return the recipe with "auto" replaced by what loses least on the rows that judge.
+    """Return the recipe with "auto" replaced by what scores best on the rows that judge; of equals, the simplest.
 
-    Tried on the set of all features and on random ones of a quarter to a half of them, because a cascade begins small.
-    The loss is that of the label given: -log of its confidence if right, of what is left to the other classes if wrong.
+    Parameters
+    ----------
+    rehearsal : Rehearsal
+    recipe : Recipe
+    encoding : str
+    C : float or "auto"
+    score : callable
+        How good the feature sets are that a trainer trains: the more, the better.
+    n_jobs : int
     """
     encodings = ENCODINGS if encoding == "auto" else (encoding,)
     strengths: Sequence[float] = _STRENGTHS if C == "auto" else (float(C),)
-    candidates = [(e, c) for e in encodings for c in strengths]
-    if len(candidates) == 1 or recipe.estimator is not None:
-        return replace(recipe, encoding=candidates[0][0] if encoding != "auto" else "linear", C=candidates[0][1])
-    n_units = rehearsal.prices.n_units
-    probes = np.ones((1 + _N_PROBES, n_units), dtype=np.bool_)
-    for probe in probes[1:]:
-        size = max(1, round(n_units * rng.uniform(0.25, 0.5)))
-        probe[:] = False
-        probe[rng.permutation(n_units)[:size]] = True
-    y = rehearsal.y
-    losses = []
+    if recipe.estimator is not None:
+        return replace(recipe, encoding="linear" if encoding == "auto" else encoding, C=strengths[0])
+    best, most = recipe, -np.inf
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for e in encodings:
+            if len(encodings) == len(strengths) == 1:
+                return replace(recipe, encoding=e, C=strengths[0])
             problems = [problem for problem, _ in rehearsal.problems(e)]
             for c in strengths:
                 tried = replace(recipe, encoding=e, C=c)
                 folds = [tried.trainer(problem, seed=0, n_jobs=n_jobs) for problem in problems]
-                losses.append(_loss(CrossFitTrainer(folds, folds[0]), probes, y, rehearsal.n_classes))
-    best = candidates[int(np.argmin(losses))]
-    return replace(recipe, encoding=best[0], C=best[1])
+                reached = score(CrossFitTrainer(folds, folds[0]))
+                if reached > most:
+                    best, most = tried, reached
+    return best
 
 
-def _loss(trainer: StageTrainer, sets: BoolArray, y: IntArray, n_classes: int) -> float:
+def sureness(trainer: StageTrainer, sets: BoolArray, y: IntArray, n_classes: int) -> float:
+    """Return the mean log probability that feature sets give to the truth, as far as outcomes tell it.
+
+    Of a wrong label, what is left is shared by the other classes.
+    """
     outcomes = trainer.outcomes(sets, trainer.train(sets))
     right = outcomes.label == y
     chance = np.where(right, outcomes.confidence, (1 - outcomes.confidence) / (n_classes - 1))
-    return float(-np.log(np.maximum(chance, _LEAST_PROBABILITY)).mean())
+    return float(np.log(np.maximum(chance, _LEAST_PROBABILITY)).mean())
 
 
 def make_folds(validation: Any, codes: IntArray, classes: NDArray[Any], rng: np.random.Generator) -> Folds:
