@@ -57,7 +57,8 @@ if TYPE_CHECKING:
 _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
 _AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
 _SETS_AT_ONCE = 64  # trained between two signs of progress
-_N_PROBES = 60  # random designs on which encodings and strengths are compared
+_FEW_UNITS = 14  # all their feature sets are trained in seconds
+_N_PROBES = 40  # random designs on which encodings and strengths are compared
 _MOST_FINAL = 60  # designs of a front whose stages are trained again by a final estimator
 _PILOT = 1 / 3  # of the rows of a given design choose, before a last training, which thresholds are calibrated
 
@@ -430,7 +431,7 @@ class EMSCOClassifier(StagedClassifier):
             checkpoint.claim(self._identity(setup, settings, max_stages, seed, rule))
             journal = _Journal(checkpoint, history)
             if journal.phase == BestFirst.__name__ and self._set_to("search") == "auto":
-                settings = BestFirst()  # the proof was given up before
+                settings = _auto(prices.n_units)  # the proof was given up before
         cache, cascade = self._scoring(setup, y_validation, prices, rule, aims, checkpoint)
         front: Front | None = None
         started = perf_counter() - (journal.seconds if journal else 0.0)
@@ -439,7 +440,7 @@ class EMSCOClassifier(StagedClassifier):
                 settings, setup.trainer, y_validation, prices, cascade, aims, rule, max_stages, n_jobs, started, journal
             )
         if front is None:
-            settings = BestFirst() if isinstance(settings, Exact) else settings
+            settings = _auto(prices.n_units) if isinstance(settings, Exact) else settings
             front = self._search(settings, cache, cascade, prices, aims, max_stages, search_rng, history, journal)
         seconds = perf_counter() - started
         n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
@@ -622,7 +623,7 @@ class EMSCOClassifier(StagedClassifier):
         size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples}
         removal = self._set_to("removal")
         if not provable or not is_affordable(**size, removal=removal):
-            return BestFirst()
+            return _auto(n_units)
         if self.verbose:
             n_designs = count_solutions(n_units, max_stages, removal=removal)
             seconds = estimate_seconds(**size, n_jobs=n_jobs, removal=removal)
@@ -909,6 +910,11 @@ def _check(
 def _train(trainer: StageTrainer, sets: BoolArray) -> list[StageModel]:
     """Train feature sets without validation samples: there is nothing to score."""
     return trainer.models(sets, trainer.train(sets))
+
+
+def _auto(n_units: int) -> BestFirst:
+    """Return how "auto" searches what it cannot prove: many features make many sets to train."""
+    return BestFirst(focus=0.5) if n_units <= _FEW_UNITS else BestFirst(max_designs=15_000, focus=0.5)
 
 
 def _check_search(search: Any) -> None:

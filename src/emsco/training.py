@@ -21,6 +21,7 @@ from emsco.table import Rows, StackedTable, Table
 
 _LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
 _STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # values of C that "auto" tries
+_MOST_SPLINES = 150  # weights of all columns, from which on "auto" does not try splines: they take too long
 _LEAST_PROBABILITY = 1e-6
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
@@ -48,8 +49,7 @@ class Recipe:
         """Return what trains feature sets of a problem."""
         estimator = self.estimator
         if estimator is None:
-            n_logits = 1 if problem.n_classes == 2 else problem.n_classes
-            if n_logits * problem.train.shape[0] <= _LARGEST_NEWTON:
+            if _n_weights(problem) <= _LARGEST_NEWTON:
                 return LogisticTrainer(problem, C=self.C, n_jobs=n_jobs)
             # Newton's method solves for all weights of a set at once; with many classes and columns that does not pay.
             estimator = scikit_logistic(self.C)
@@ -215,6 +215,8 @@ def settle(
             if len(encodings) == len(strengths) == 1:
                 return replace(recipe, encoding=e, C=strengths[0])
             problems = [problem for problem, _ in rehearsal.problems(e)]
+            if e == "spline" and encoding == "auto" and _n_weights(problems[0]) > _MOST_SPLINES:
+                continue
             for c in strengths:
                 tried = replace(recipe, encoding=e, C=c)
                 folds = [tried.trainer(problem, seed=0, n_jobs=n_jobs) for problem in problems]
@@ -222,6 +224,10 @@ def settle(
                 if reached > most:
                     best, most = tried, reached
     return best
+
+
+def _n_weights(problem: Problem) -> int:
+    return (1 if problem.n_classes == 2 else problem.n_classes) * problem.train.shape[0]
 
 
 def sureness(trainer: StageTrainer, sets: BoolArray, y: IntArray, n_classes: int) -> float:
