@@ -227,7 +227,7 @@ def settle(
 
 
 def _n_weights(problem: Problem) -> int:
-    return (1 if problem.n_classes == 2 else problem.n_classes) * problem.train.shape[0]
+    return int(problem.train.shape[0]) * (1 if problem.n_classes == 2 else problem.n_classes)
 
 
 def sureness(trainer: StageTrainer, sets: BoolArray, y: IntArray, n_classes: int) -> float:
