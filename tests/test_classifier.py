@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from emsco import EMSCOClassifier, Evolution, MultiStageClassifier, Prices
+from emsco import EMSCOClassifier, Evolution, Exact, MultiStageClassifier, Prices, load
 from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning
 
 QUICK = Evolution(population_size=30, max_generations=10)
@@ -48,13 +48,15 @@ PANEL = Prices(
 @pytest.fixture(scope="module")
 def fitted():
     X, y = patients()
-    return EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0).fit(X, y)
+    return EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0, preset="paper").fit(X, y)
 
 
 def test_the_front_is_what_decide_does_on_the_validation_rows():
     X, y = patients()
     X_val, y_val = patients(150, seed=1)
-    clf = EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    clf = EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0, preset="paper").fit(
+        X, y, X_val=X_val, y_val=y_val
+    )
     assert len(clf.front_) > 3
     for i, point in enumerate(clf.front_):
         d = clf.use(i).decide(X_val)
@@ -114,15 +116,15 @@ def test_results_do_not_depend_on_the_number_of_workers(n_jobs):
 
 def test_results_depend_on_the_seed_and_on_nothing_else():
     X, y = patients()
-    a, b, c = (EMSCOClassifier(PANEL, search=QUICK, random_state=s).fit(X, y) for s in (1, 1, 2))
+    a, b, c = (EMSCOClassifier(PANEL, search=QUICK, random_state=s, preset="paper").fit(X, y) for s in (1, 1, 2))
     assert_array_equal(a.front_.designs, b.front_.designs)
     assert a.front_.coverage.tolist() != c.front_.coverage.tolist()
 
 
 def test_a_small_cache_gives_the_same_front():
     X, y = patients()
-    plenty = EMSCOClassifier(PANEL, search=QUICK, random_state=7).fit(X, y)
-    tight = EMSCOClassifier(PANEL, search=QUICK, random_state=7, cache_bytes=6000).fit(X, y)
+    plenty = EMSCOClassifier(PANEL, search=QUICK, random_state=7, preset="paper").fit(X, y)
+    tight = EMSCOClassifier(PANEL, search=QUICK, random_state=7, cache_bytes=6000, preset="paper").fit(X, y)
     assert tight.n_feature_sets_ > plenty.n_feature_sets_
     assert_array_equal(plenty.front_.designs, tight.front_.designs)
 
@@ -135,7 +137,12 @@ def test_any_classifier_with_probabilities_is_a_stage(estimator):
     X, y = patients()
     X_val, y_val = patients(80, seed=1)
     clf = EMSCOClassifier(
-        PANEL, estimator=estimator, search=Evolution(population_size=8, max_generations=2), random_state=0, n_jobs=2
+        PANEL,
+        estimator=estimator,
+        search=Evolution(population_size=8, max_generations=2),
+        random_state=0,
+        n_jobs=2,
+        preset="paper",
     ).fit(X, y, X_val=X_val, y_val=y_val)
     assert type(clf.stages_[0].model) is type(estimator)
     for i in range(len(clf.front_)):
@@ -148,9 +155,9 @@ def test_the_default_stage_is_scikit_learns_logistic_regression():
     X = patients()[0][["age", "creatinine", "visits"]]
     y = patients()[1]
     search = Evolution(population_size=20, max_generations=4)
-    ours = EMSCOClassifier(search=search, random_state=0).fit(X, y)
+    ours = EMSCOClassifier(search=search, random_state=0, preset="paper").fit(X, y)
     theirs = EMSCOClassifier(
-        estimator=LogisticRegression(solver="newton-cholesky", tol=1e-10), search=search, random_state=0
+        estimator=LogisticRegression(solver="newton-cholesky", tol=1e-10), search=search, random_state=0, preset="paper"
     ).fit(X, y)
     assert_array_equal(ours.front_.designs, theirs.front_.designs)
     assert_array_equal(ours.front_.accuracy, theirs.front_.accuracy)
@@ -158,13 +165,15 @@ def test_the_default_stage_is_scikit_learns_logistic_regression():
 
 def test_refit_trains_the_deployed_stages_on_all_rows():
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, search=QUICK, refit=True, random_state=0).fit(X, y)
-    plain = EMSCOClassifier(PANEL, search=QUICK, random_state=0).fit(X, y)
+    clf = EMSCOClassifier(PANEL, search=QUICK, refit=True, random_state=0, preset="paper").fit(X, y)
+    plain = EMSCOClassifier(PANEL, search=QUICK, random_state=0, preset="paper").fit(X, y)
     assert_array_equal(clf.front_.designs, plain.front_.designs)
     same = MultiStageClassifier(clf.design_, PANEL).fit(X, y)
     assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
     X_val, y_val = patients(80, seed=1)
-    clf = EMSCOClassifier(PANEL, search=QUICK, refit=True, random_state=0).fit(X, y, X_val=X_val, y_val=y_val)
+    clf = EMSCOClassifier(PANEL, search=QUICK, refit=True, random_state=0, preset="paper").fit(
+        X, y, X_val=X_val, y_val=y_val
+    )
     same = MultiStageClassifier(clf.design_, PANEL).fit(pd.concat([X, X_val]), np.concatenate([y, y_val]))
     assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
 
@@ -207,7 +216,9 @@ def test_pandas_polars_and_other_column_orders_are_the_same_table(fitted):
     assert_array_equal(fitted.decide(X[X.columns[::-1]]).confidence, expected.confidence)
     assert_array_equal(fitted.decide(pl.from_pandas(X)).confidence, expected.confidence)
     train, labels = patients()
-    polars = EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0).fit(pl.from_pandas(train), labels)
+    polars = EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0, preset="paper").fit(
+        pl.from_pandas(train), labels
+    )
     assert_array_equal(polars.front_.designs, fitted.front_.designs)
     assert_array_equal(polars.decide(X).confidence, expected.confidence)
 
@@ -221,7 +232,9 @@ def test_labels_of_any_type_come_back_as_they_were(labels, kind):
     rng = np.random.default_rng(0)
     y = np.array(labels)[np.digitize(X["creatinine"] + 0.1 * rng.random(len(X)), [0.7, 1.5][: len(labels) - 1])]
     for given in (y, pd.Series(y), pl.Series(y), y.tolist()):
-        clf = EMSCOClassifier(search=Evolution(population_size=8, max_generations=2), random_state=0).fit(X, given)
+        clf = EMSCOClassifier(
+            search=Evolution(population_size=8, max_generations=2), random_state=0, preset="paper"
+        ).fit(X, given)
         assert clf.classes_.tolist() == sorted(labels)
         d = clf.decide(X)
         assert d.label.dtype.kind == kind
@@ -231,7 +244,8 @@ def test_labels_of_any_type_come_back_as_they_were(labels, kind):
 
 def test_scikit_learns_tools_take_it():
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, search=Evolution(population_size=8, max_generations=2), random_state=0)
+    search = Evolution(population_size=8, max_generations=2)
+    clf = EMSCOClassifier(PANEL, search=search, random_state=0, preset="paper")
     assert cross_val_score(clf, X, y, cv=3).mean() > 0.6
     grid = GridSearchCV(clf, {"threshold": [0.6, 0.9]}, cv=2).fit(X, y)
     assert len(grid.cv_results_["mean_test_score"]) == 2
@@ -302,7 +316,9 @@ def test_many_features_work():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 70))  # more than a machine word
     y = X[:, 3] + X[:, 66] + 0.3 * rng.normal(size=120) > 0
-    clf = EMSCOClassifier(search=Evolution(population_size=20, max_generations=3), random_state=0).fit(X, y)
+    clf = EMSCOClassifier(search=Evolution(population_size=20, max_generations=3), random_state=0, preset="paper").fit(
+        X, y
+    )
     assert clf.front_.n_stages.max() <= 30
     X_val = rng.normal(size=(80, 70))
     y_val = X_val[:, 3] + X_val[:, 66] > 0
@@ -323,7 +339,7 @@ def test_many_classes_and_columns_use_scikit_learns_solver():
 
 def test_a_point_of_the_front_is_a_design():
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, search=QUICK, refit=True, random_state=0).fit(X, y)
+    clf = EMSCOClassifier(PANEL, search=QUICK, refit=True, random_state=0, preset="paper").fit(X, y)
     same = MultiStageClassifier(clf.front_[0], PANEL).fit(X, y)
     assert_array_equal(same.design_, clf.design_)
 
@@ -333,3 +349,94 @@ def test_no_warning_escapes_a_plain_fit():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         EMSCOClassifier(PANEL, search=QUICK, random_state=0).fit(X, y).predict(X)
+
+
+# ---------------------------------------------------------------- presets
+
+PUBLISHED = {"search": Evolution(), "removal": False, "validation": 1 / 3, "choose": "fitness", "encoding": "linear"}
+PUBLISHED["C"] = 1.0
+BEST = {"search": "auto", "removal": True, "validation": 5, "choose": "combined", "encoding": "auto", "C": "auto"}
+
+
+def trace(clf):
+    """What a fit came to."""
+    front = clf.front_
+    return (clf.search_, clf.encoding_, clf.C_, clf.point_, front.n_samples, front.designs.tolist(),
+            front.values.tolist(), [stage.model.coef_.tolist() for stage in clf.stages_])  # fmt: skip
+
+
+@pytest.mark.parametrize(("preset", "meaning"), [("best", BEST), ("paper", PUBLISHED)])
+def test_what_is_left_out_means_what_the_preset_says(preset, meaning):
+    X, y = patients(120)
+    X = X[["age", "creatinine", "smokes"]]
+    left_out = EMSCOClassifier(threshold=0.7, random_state=0, preset=preset).fit(X, y)
+    spelt_out = EMSCOClassifier(threshold=0.7, random_state=0, preset=preset, **meaning).fit(X, y)
+    assert trace(left_out) == trace(spelt_out)
+    other = "paper" if preset == "best" else "best"
+    explicit = EMSCOClassifier(threshold=0.7, random_state=0, preset=other, **meaning).fit(X, y)
+    assert trace(left_out) == trace(explicit), "what is given wins"
+    assert trace(left_out) != trace(EMSCOClassifier(threshold=0.7, random_state=0, preset=other).fit(X, y))
+
+
+def test_best_is_the_default_and_chooses_by_itself():
+    X, y = patients(120)
+    clf = EMSCOClassifier(PANEL, random_state=0).fit(X, y)
+    assert clf.preset == "best"
+    assert clf.search_ == Exact()
+    assert clf.front_.n_samples == 120, "every row is judged, in one of five folds"
+    assert (clf.front_.designs == -1).any()
+    assert clf.encoding_ in ("linear", "rank", "spline")
+    assert clf.point_ == clf.front_.choose(best="combined")
+
+
+def test_paper_is_what_was_published():
+    X, y = patients(120)
+    clf = EMSCOClassifier(PANEL, random_state=0, preset="paper").fit(X, y)
+    assert clf.search_ == Evolution()
+    assert clf.front_.n_samples == 40
+    assert clf.front_.designs.min() == 0
+    assert (clf.encoding_, clf.C_, clf.point_) == ("linear", 1.0, 0)
+
+
+@pytest.mark.parametrize("preset", ["fast", "Best", None, 1, ["best"]])
+def test_a_wrong_preset_says_what_is_wanted(preset):
+    X, y = patients(60)
+    with pytest.raises(InvalidParameterError, match="preset must be one of best, paper; got"):
+        EMSCOClassifier(preset=preset).fit(X, y)
+
+
+@pytest.mark.parametrize("preset", ["best", "paper"])
+def test_what_is_left_out_stays_left_out(preset, tmp_path):
+    X, y = patients(60)
+    clf = EMSCOClassifier(search=QUICK if preset == "best" else None, random_state=0, preset=preset)
+    given = clf.get_params()
+    assert [name for name in BEST if given[name] is None] == list(BEST)[preset == "best" :]
+    clf.fit(X[["age", "visits"]], y).save(tmp_path / "m.emsco")
+    for same in (clf, clone(clf), clone_fitted(clf), load(tmp_path / "m.emsco")):
+        assert same.get_params() == given
+
+
+def columns_of(seed, n_rows, n_classes):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n_rows) % n_classes
+    return rng.normal(size=(n_rows, 5)) + y[:, None], y
+
+
+TABLES = {
+    "two classes": columns_of(0, 120, 2),
+    "three classes": columns_of(1, 120, 3),
+    "text and gaps": patients(120),
+    "ten rows": columns_of(2, 10, 2),
+    "ten rows of text and gaps": patients(10, seed=3),
+    "two rows of each class": columns_of(3, 6, 3),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_nothing_has_to_be_set(name):
+    X, y = TABLES[name]
+    clf = EMSCOClassifier().fit(X, y)
+    decisions = clf.decide(X)
+    assert len(decisions) == len(y) == clf.front_.n_samples
+    assert set(clf.predict(X)) <= set(y)
+    assert decisions.cost.max() <= np.shape(X)[1]

@@ -33,7 +33,7 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
         if name == "costs":
             record[name] = costs_to_json(value)
         elif name == "search":
-            record[name] = value if isinstance(value, str) else search_to_json(value)
+            record[name] = value if value is None or isinstance(value, str) else search_to_json(value)
         elif name == "design":
             record[name] = _design_to_json(value)
         elif name == "threshold":
