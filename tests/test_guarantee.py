@@ -34,6 +34,8 @@ from emsco.report.summary import summarise
 from emsco.table import Table
 from tests.strategies import seeds
 
+PAPER = {"search": "auto", "preset": "paper"}
+
 
 def patients(seed, n=1200, shift=1.0):
     """Two classes, four noisy columns; the second pair says more."""
@@ -45,7 +47,7 @@ def patients(seed, n=1200, shift=1.0):
 @pytest.fixture(scope="module")
 def fitted():
     X, y = patients(0)
-    return EMSCOClassifier([1, 1, 5, 5], Guarantee(0.85), max_stages=3, random_state=0).fit(X, y)
+    return EMSCOClassifier([1, 1, 5, 5], Guarantee(0.85), max_stages=3, random_state=0, **PAPER).fit(X, y)
 
 
 # ---------------------------------------------------------------- the tests behind a promise
@@ -169,7 +171,7 @@ def test_promises_hold_end_to_end():
         X, y = patients(seed, 500)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GuaranteeWarning)
-            clf = EMSCOClassifier([1, 1, 5, 5], guarantee, search=search, random_state=seed).fit(X, y)
+            clf = EMSCOClassifier([1, 1, 5, 5], guarantee, search=search, random_state=seed, preset="paper").fit(X, y)
         decided = clf.decide(X_new)
         n_broken += bool(decided.conclusive.any()) and (decided.label == y_new).mean() < 0.85
     assert n_broken <= 38  # 24 are allowed on average; more than 38 happens once in a thousand times
@@ -188,7 +190,7 @@ def calibration_rows(seed, n_rows, share=0.25):
 @pytest.mark.parametrize("refit", [False, True])
 def test_calibration_rows_change_nothing_but_the_thresholds(refit):
     X, y = patients(3, 400)
-    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.7), max_stages=3, refit=refit, random_state=5)
+    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.7), max_stages=3, refit=refit, random_state=5, **PAPER)
     rows = calibration_rows(5, 400)
     X_other, y_other = X.copy(), y.copy()
     X_other[rows], y_other[rows] = 1e3, 1 - y[rows]
@@ -218,8 +220,10 @@ def test_text_in_calibration_rows_does_not_make_categories():
 def test_calibration_rows_of_ones_own():
     X, y = patients(1, 900)
     new = {"X_cal": X[600:], "y_cal": y[600:]}
-    plain = EMSCOClassifier([1, 1, 5, 5], 0.85, max_stages=2, random_state=0).fit(X[:600], y[:600])
-    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.85), max_stages=2, random_state=0).fit(X[:600], y[:600], **new)
+    plain = EMSCOClassifier([1, 1, 5, 5], 0.85, max_stages=2, random_state=0, **PAPER).fit(X[:600], y[:600])
+    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.85), max_stages=2, random_state=0, **PAPER).fit(
+        X[:600], y[:600], **new
+    )
     assert_array_equal(clf.front_.designs, plain.front_.designs)
     assert clf.guarantee_.n_rows == 300
     decided = clf.decide(X[600:])
@@ -243,7 +247,7 @@ def test_calibration_rows_of_ones_own():
 
 def test_validation_rows_of_ones_own_and_a_refit():
     X, y = patients(1, 900)
-    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.8), max_stages=2, refit=True, random_state=0)
+    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.8), max_stages=2, refit=True, random_state=0, **PAPER)
     clf.fit(X[:600], y[:600], X[600:], y[600:])
     assert clf.guarantee_.n_rows == 150
     assert clf.front_.n_samples == 300
@@ -274,7 +278,7 @@ def test_a_class_that_is_never_trained_counts_as_an_error():
 def test_too_few_rows_are_said_to_be_too_few_and_nothing_is_conclusive():
     X, y = patients(0, 60)
     with pytest.warns(GuaranteeWarning, match=r"no label will be given.*At least 29 without an error are needed"):
-        clf = EMSCOClassifier(threshold=Guarantee(), max_stages=2, random_state=0).fit(X, y)
+        clf = EMSCOClassifier(threshold=Guarantee(), max_stages=2, random_state=0, **PAPER).fit(X, y)
     assert not clf.decide(X).conclusive.any()
     assert clf.session().step().stage == 0
     assert not clf.guarantee_.passed
@@ -308,7 +312,9 @@ def test_a_class_that_cannot_be_promised_is_never_predicted_and_the_other_is():
     rare = np.flatnonzero(y == 1)[100:]
     X, y = np.delete(X, rare, axis=0), np.delete(y, rare)
     with pytest.warns(GuaranteeWarning, match="the label 1 is never given.*of each class"):
-        clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.9, per_class=True), max_stages=2, random_state=1).fit(X, y)
+        clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.9, per_class=True), max_stages=2, random_state=1, **PAPER).fit(
+            X, y
+        )
     decided = clf.decide(X)
     assert set(decided.label.compressed()) == {0}
     assert [check.passed for check in clf.guarantee_.checks] == [True, False]
@@ -381,7 +387,9 @@ def test_an_estimator_of_ones_own_can_be_promised_of():
 @pytest.mark.parametrize("per_class", [False, True])
 def test_calibrated_counts_are_those_of_decide(per_class):
     X, y = load_breast_cancer(return_X_y=True)
-    clf = EMSCOClassifier(threshold=Guarantee(0.85, 0.9, per_class), max_stages=3, random_state=0).fit(X[:, :6], y)
+    clf = EMSCOClassifier(threshold=Guarantee(0.85, 0.9, per_class), max_stages=3, random_state=0, **PAPER).fit(
+        X[:, :6], y
+    )
     rows = calibration_rows(0, len(X))
     for point in range(0, len(clf.front_), 5):
         promise = clf._promises[point]
@@ -404,7 +412,9 @@ def test_calibrated_counts_are_those_of_decide(per_class):
 def test_a_promise_survives_a_model_file(per_class, tmp_path):
     X, y = patients(0)
     y = np.array(["ham", "spam"])[y]
-    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.8, per_class=per_class), max_stages=2, random_state=0).fit(X, y)
+    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.8, per_class=per_class), max_stages=2, random_state=0, **PAPER).fit(
+        X, y
+    )
     clf.save(tmp_path / "m.emsco")
     again = load(tmp_path / "m.emsco")
     assert again.guarantee_ == clf.guarantee_

@@ -25,6 +25,8 @@ from emsco.stages.logistic import LogisticTrainer
 from emsco.table import Table
 from tests.strategies import problem, seeds
 
+PAPER = {"search": "auto", "preset": "paper"}
+
 BARS = st.sampled_from([0.0, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 0.97, 1.0, NEVER])
 
 
@@ -113,7 +115,7 @@ def test_decide_and_sessions_equal_a_walk_in_plain_python(data, seed, n_classes,
 def test_all_roads_of_a_classifier_lead_to_the_same_decisions(threshold, tmp_path):
     X, y = flowers(3, 1)
     y = np.array(["a", "b", "c"])[y]
-    clf = EMSCOClassifier([1, 2, 3, 4], threshold=threshold, max_stages=3, random_state=0).fit(X, y)
+    clf = EMSCOClassifier([1, 2, 3, 4], threshold=threshold, max_stages=3, random_state=0, **PAPER).fit(X, y)
     clf.use(int(clf.front_.n_stages.argmax()))
     decisions = clf.decide(X)
     clf.save(tmp_path / "m.emsco")
@@ -148,7 +150,7 @@ def test_searches_find_the_front_of_the_rule(threshold):
     searches = [BestFirst(), *([Exact()] if isinstance(threshold, dict) else [])]
     fronts = []
     for search in searches:
-        clf = EMSCOClassifier([1, 2, 3, 4], threshold=threshold, search=search, random_state=0)
+        clf = EMSCOClassifier([1, 2, 3, 4], threshold=threshold, search=search, random_state=0, preset="paper")
         front = clf.fit(X[:60], y[:60], X[60:], y[60:]).front_
         fronts.append(set(zip(front.coverage, front.accuracy, front.mean_cost, strict=True)))
     found = []
@@ -169,20 +171,22 @@ def test_a_threshold_per_stage_is_refused_by_exact_and_searched_by_auto():
     X, y = flowers(2, 0)
     with pytest.raises(InvalidParameterError, match=r"cannot search with a threshold per stage .*use BestFirst"):
         EMSCOClassifier(threshold=[0.9, 0.8], search=Exact()).fit(X, y)
-    fit = EMSCOClassifier(threshold=[0.9, 0.8], random_state=0).fit(X, y)
+    fit = EMSCOClassifier(threshold=[0.9, 0.8], random_state=0, **PAPER).fit(X, y)
     assert isinstance(fit.search_, BestFirst)
-    assert isinstance(EMSCOClassifier(threshold={0: 0.9, 1: 0.8}, random_state=0).fit(X, y).search_, Exact)
-    one_stage = EMSCOClassifier(threshold=[0.9, 0.8], max_stages=1, random_state=0).fit(X, y)
+    assert isinstance(EMSCOClassifier(threshold={0: 0.9, 1: 0.8}, random_state=0, **PAPER).fit(X, y).search_, Exact)
+    one_stage = EMSCOClassifier(threshold=[0.9, 0.8], max_stages=1, random_state=0, **PAPER).fit(X, y)
     assert isinstance(one_stage.search_, Exact), "with one stage there is one threshold"
-    few = EMSCOClassifier(threshold=[0.9, 0.8], search=Evolution(population_size=8, max_generations=2), random_state=0)
+    few = EMSCOClassifier(
+        threshold=[0.9, 0.8], search=Evolution(population_size=8, max_generations=2), random_state=0, preset="paper"
+    )
     assert len(few.fit(X, y).front_)
 
 
 def test_thresholds_that_do_not_differ_are_the_number_to_the_bit():
     X, y = load_iris(return_X_y=True)
-    number = EMSCOClassifier([1, 1, 5, 5], threshold=0.8, random_state=0).fit(X, y)
+    number = EMSCOClassifier([1, 1, 5, 5], threshold=0.8, random_state=0, **PAPER).fit(X, y)
     for same in ({0: 0.8, 1: 0.8, 2: 0.8}, [0.8, 0.8], np.array([0.8])):
-        clf = EMSCOClassifier([1, 1, 5, 5], threshold=same, random_state=0).fit(X, y)
+        clf = EMSCOClassifier([1, 1, 5, 5], threshold=same, random_state=0, **PAPER).fit(X, y)
         assert_array_equal(clf.front_.designs, number.front_.designs)
         assert_array_equal(clf.decide(X).confidence, number.decide(X).confidence)
         assert clf.session().state == number.session().state

@@ -101,7 +101,7 @@ def test_everything_is_trained_to_compare_with_even_if_no_design_buys_it(blood):
 
 def test_refit_trains_everything_too():
     X, y = patients()
-    evaluation = fit(refit=True).evaluate(X, y)
+    evaluation = fit(refit=True, preset="paper").evaluate(X, y)
     everything = MultiStageClassifier(None, PANEL, threshold=0.8).fit(X, y)
     assert evaluation.everything == everything.evaluate(X, y).points[0]
 
@@ -178,7 +178,7 @@ def test_a_model_file_keeps_designs_and_the_set_of_everything(fitted, blood, tmp
 
 def test_a_checkpoint_of_designs_that_buy_all_is_another_run(tmp_path):
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, search=SEARCHES[2], max_stages=3, random_state=0)
+    clf = EMSCOClassifier(PANEL, search=SEARCHES[2], max_stages=3, random_state=0, removal=False)
     clf.fit(X, y, checkpoint=tmp_path / "run.ckpt")
     with pytest.raises(CheckpointError, match="removal: False there, True here"):
         clf.set_params(removal=True).fit(X, y, checkpoint=tmp_path / "run.ckpt")
