@@ -11,9 +11,10 @@ import numpy as np
 from numpy.testing import assert_array_equal
 import pytest
 from sklearn.datasets import make_classification
+from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Loss, Objective, Prices, checkpoint
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Guarantee, Loss, Objective, Prices, checkpoint
 from emsco.checkpoint import Checkpoint
 from emsco.exceptions import CheckpointError, SearchInterruptedWarning
 from emsco.stages.estimator import EstimatorTrainer
@@ -46,7 +47,26 @@ RUNS = {
         "search": Evolution(population_size=20, max_generations=6),
         "estimator": DecisionTreeClassifier(max_depth=3, max_features=2),
     },
+    "folds, with removal, proven and promised": {
+        "search": Exact(),
+        "max_stages": 2,
+        "removal": True,
+        "validation": 2,
+        "threshold": Guarantee(0.7, per_class=True),
+    },
+    "folds, with removal, objectives by class and thresholds by stage": {
+        "search": BestFirst(max_designs=1_000, start=3),
+        "max_stages": 4,
+        "removal": True,
+        "validation": 2,
+        "threshold": [0.9, 0.8, 0.7],
+        "objectives": ("fnr", "worst_class_accuracy", "cost"),
+        "final_estimator": GaussianNB(),
+    },
 }
+
+
+COSTS = Prices(price=dict(zip([f"x{i}" for i in range(8)], [3, 1, 4, 1, 5, 9, 2, 6], strict=True)), overhead=0.5)
 
 
 def data(n_features=8):
@@ -58,7 +78,7 @@ class KilledError(Exception):
 
 
 def run(path, settings, **more):
-    clf = EMSCOClassifier(costs=[3, 1, 4, 1, 5, 9, 2, 6], random_state=0, **settings, **more)
+    clf = EMSCOClassifier(costs=COSTS, random_state=0, preset="paper", **settings, **more)
     return clf.fit(*data(), checkpoint=path)
 
 
@@ -68,6 +88,7 @@ def assert_same(a, b):
     for tied, others in zip(a.front_.ties, b.front_.ties, strict=True):
         assert_array_equal(list(tied), list(others))
     assert_array_equal(a.history_, b.history_)
+    assert a._promises == b._promises
     assert a.n_feature_sets_ == b.n_feature_sets_
     assert a.n_generations_ == b.n_generations_
     if a.front_.certificate is not None:
@@ -82,12 +103,13 @@ def always_save(monkeypatch):
     monkeypatch.setattr(checkpoint, "_SHARE", 1e9)
 
 
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.GuaranteeWarning")
 @pytest.mark.usefixtures("always_save")
 @pytest.mark.parametrize("name", RUNS)
 def test_cut_off_again_and_again_it_ends_as_if_it_had_not_been(name, tmp_path, monkeypatch):
     """Every piece of training, and every layer of a proof, is the last of its run."""
     settings = RUNS[name]
-    whole = EMSCOClassifier(costs=[3, 1, 4, 1, 5, 9, 2, 6], random_state=0, **settings).fit(*data())
+    whole = run(None, settings)
     n_calls, allowed = 0, 0
 
     def counted(original):
@@ -115,16 +137,17 @@ def test_cut_off_again_and_again_it_ends_as_if_it_had_not_been(name, tmp_path, m
     assert_same(resumed, whole)
 
 
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.GuaranteeWarning")
 @pytest.mark.usefixtures("always_save")
 @pytest.mark.parametrize("name", RUNS)
 def test_with_a_checkpoint_and_without_the_result_is_the_same(name, tmp_path):
-    whole = EMSCOClassifier(costs=[3, 1, 4, 1, 5, 9, 2, 6], random_state=0, **RUNS[name]).fit(*data())
+    whole = run(None, RUNS[name])
     assert_same(run(tmp_path / "a.ckpt", RUNS[name]), whole)
     assert_same(run(tmp_path / "a.ckpt", RUNS[name], n_jobs=2), whole)  # all of it from the file, by two workers
 
 
 def test_an_unseeded_run_keeps_its_seed(tmp_path):
-    settings = {"search": Evolution(population_size=20, max_generations=3), "max_stages": 3}
+    settings = {"search": Evolution(population_size=20, max_generations=3), "max_stages": 3, "preset": "paper"}
     first = EMSCOClassifier(**settings).fit(*data(), checkpoint=tmp_path / "a.ckpt")
     again = EMSCOClassifier(**settings).fit(*data(), checkpoint=tmp_path / "a.ckpt")
     assert_array_equal(first.front_.designs, again.front_.designs)
@@ -145,11 +168,16 @@ ONES = partial(Prices, price={f"x{i}": 1 for i in range(8)})
         ({"search": Evolution(population_size=21, max_generations=3)}, "population_size=20.* there"),
         ({"max_stages": 4}, "max_stages: 3 there, 4 here"),
         ({"objectives": ["fpr", "cost"]}, r"objectives: None there, \['fpr', 'cost'\] here"),
-        ({"estimator": DecisionTreeClassifier()}, "estimator: None there"),
+        ({"estimator": DecisionTreeClassifier()}, r"estimator: Recipe\(estimator=None.* there"),
+        ({"encoding": "rank"}, "encoding='linear'.* there.*encoding='rank'"),
+        ({"removal": True}, "removal: False there, True here"),
+        ({"validation": 3}, "other data"),
+        ({"preset": "best"}, "other data.*removal: False there, True here"),
     ],
 )
 def test_the_checkpoint_of_another_run_is_refused(tmp_path, change, says):
-    settings = {"search": Evolution(population_size=20, max_generations=3), "max_stages": 3, "random_state": 0}
+    search = Evolution(population_size=20, max_generations=3)
+    settings = {"search": search, "max_stages": 3, "random_state": 0, "preset": "paper"}
     path = tmp_path / "a.ckpt"
     EMSCOClassifier(**settings).fit(*data(), checkpoint=path)
     with pytest.raises(CheckpointError, match=f"another run.*{says}"):
@@ -206,7 +234,7 @@ def test_large_arrays_are_kept_in_parts(tmp_path, monkeypatch):
 @pytest.mark.usefixtures("always_save")
 def test_after_ctrl_c_the_same_call_goes_on(tmp_path, monkeypatch):
     settings = RUNS["evolution"]
-    whole = EMSCOClassifier(costs=[3, 1, 4, 1, 5, 9, 2, 6], random_state=0, **settings).fit(*data())
+    whole = run(None, settings)
     original, n_calls = LogisticTrainer.train, 0
 
     def interrupted(self, sets):
@@ -242,7 +270,7 @@ def kill_and_resume(path, name, rng, *, slowest):
         root = Path(__file__).parents[1]
         process = subprocess.Popen(
             [sys.executable, "-c", SCRIPT, str(path), name], stdout=subprocess.PIPE, cwd=root, text=True,
-            env={**os.environ, "PYTHONPATH": str(root)},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])},
         )  # fmt: skip
         deadline = time.monotonic() + patience
         while process.poll() is None and time.monotonic() < deadline:

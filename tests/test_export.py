@@ -158,7 +158,7 @@ def test_a_graph_that_does_not_agree_is_not_written(tmp_path, monkeypatch):
 def test_the_manifest_says_what_each_stage_buys(tmp_path):
     X, y = patients()
     search = Evolution(population_size=20, max_generations=2)
-    clf = EMSCOClassifier(PANEL, threshold=0.8, search=search, random_state=0).fit(X, y)
+    clf = EMSCOClassifier(PANEL, threshold=0.8, search=search, random_state=0, preset="paper").fit(X, y)
     clf.use(int(clf.front_.n_stages.argmax())).export_onnx(str(tmp_path / "a" / "b"))
     manifest = json.loads((tmp_path / "a" / "b" / "manifest.json").read_text())
     assert (manifest["format"], manifest["version"], manifest["threshold"]) == ("emsco-onnx", 1, 0.8)

@@ -199,7 +199,7 @@ PARAMETERS = [
     ({"threshold": True}, "between 0 and 1"),
     ({"validation": 0.0}, "strictly between"),
     ({"validation": 1.0}, "strictly between"),
-    ({"validation": 5}, "strictly between"),
+    ({"validation": 1}, "strictly between"),
     ({"max_stages": 0}, "max_stages"),
     ({"max_stages": 2.5}, "max_stages"),
     ({"search": "quick"}, "search must be"),

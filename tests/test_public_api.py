@@ -28,7 +28,9 @@ def test_the_pinned_signatures():
         "random_state", "n_jobs", "verbose",
     ]  # fmt: skip
     defaults = emsco.EMSCOClassifier().get_params()
-    assert (defaults["threshold"], defaults["search"], defaults["validation"]) == (0.75, "auto", 1 / 3)
+    assert (defaults["threshold"], defaults["preset"]) == (0.75, "best")
+    left_to_the_preset = ("removal", "search", "validation", "choose", "encoding", "C")
+    assert [defaults[name] for name in left_to_the_preset] == [None] * 6
     assert list(inspect.signature(emsco.MultiStageClassifier).parameters)[:4] == [
         "design", "costs", "threshold", "estimator",
     ]  # fmt: skip
