@@ -9,6 +9,6 @@ QUICK = Evolution(population_size=20, max_generations=5)
 
 
 @pytest.mark.filterwarnings("ignore::emsco.exceptions.RareClassWarning")  # some checks draw a class of one row
-@parametrize_with_checks([EMSCOClassifier(search=QUICK), MultiStageClassifier()])
+@parametrize_with_checks([EMSCOClassifier(), EMSCOClassifier(search=QUICK, preset="paper"), MultiStageClassifier()])
 def test_scikit_learn_conventions(estimator, check):
     check(estimator)

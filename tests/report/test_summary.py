@@ -121,7 +121,7 @@ def test_a_long_history_is_thinned_and_keeps_its_ends(fitted):
 
 def test_the_certificate_of_an_exact_search_is_told():
     X = HEART.data[["age", "sex", "time"]]
-    clf = EMSCOClassifier([1, 1, 5], search=Exact(), random_state=0).fit(X, HEART.target)
+    clf = EMSCOClassifier([1, 1, 5], search=Exact(), random_state=0, preset="paper").fit(X, HEART.target)
     told = summarise(clf)["search"]["certificate"]
     assert (told["n_designs"], told["proven"]) == (13, True)
     assert told["n_walked"] + told["n_ruled_out"] == 13

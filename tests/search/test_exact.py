@@ -141,8 +141,8 @@ def test_ties_nobody_reaches_are_ruled_out_not_walked():
 
 def test_the_classifier_uses_it_and_its_front_beats_or_ties_any_evolution():
     X, y = patients()
-    proven = EMSCOClassifier(PANEL, threshold=0.8, search=Exact(), random_state=0, n_jobs=2).fit(X, y)
-    evolved = EMSCOClassifier(PANEL, threshold=0.8, search=Evolution(), random_state=0).fit(X, y)
+    proven = EMSCOClassifier(PANEL, threshold=0.8, search=Exact(), random_state=0, n_jobs=2, preset="paper").fit(X, y)
+    evolved = EMSCOClassifier(PANEL, threshold=0.8, search=Evolution(), random_state=0, preset="paper").fit(X, y)
     front = proven.front_
     assert front.certificate.proven
     assert front.certificate.n_designs == count_solutions(5, 5) == 541
@@ -232,7 +232,7 @@ def test_out_of_time_it_returns_what_it_has_not_proven():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 15))
     y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0
-    clf = EMSCOClassifier(search=Exact(time_limit=2.0), max_stages=12, random_state=0)
+    clf = EMSCOClassifier(search=Exact(time_limit=2.0), max_stages=12, random_state=0, preset="paper")
     with pytest.warns(SearchInterruptedWarning, match=r"exact search of [\d,]+ designs out of time"):
         clf.fit(X, y)
     certificate = clf.front_.certificate
@@ -256,7 +256,7 @@ def test_ctrl_c_returns_what_it_has_not_proven(monkeypatch):
     X = rng.normal(size=(600, 14))
     y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0
     with pytest.warns(SearchInterruptedWarning, match="designs interrupted"):
-        clf = EMSCOClassifier(search=Exact(), max_stages=12, random_state=0, n_jobs=2).fit(X, y)
+        clf = EMSCOClassifier(search=Exact(), max_stages=12, random_state=0, n_jobs=2, preset="paper").fit(X, y)
     assert not clf.front_.certificate.proven
     assert len(clf.front_) > 0
 
