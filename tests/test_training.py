@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
@@ -173,6 +174,14 @@ def test_the_front_is_judged_again_with_its_final_stages(validation, changes):
     decisions = clf.decide(X[judges])
     assert clf.front_.coverage[clf.point_] == decisions.conclusive.mean()
     assert clf.front_.mean_cost[clf.point_] == pytest.approx(decisions.cost.mean())
+
+
+def test_an_estimator_that_is_not_true_before_it_is_trained_can_be_calibrated():
+    X, y = drawn(8, n_rows=60)
+    forest = RandomForestClassifier(2, max_depth=1)  # its length is that of its trees
+    few = {"search": Evolution(population_size=4, max_generations=1), "max_stages": 1, "preset": "paper"}
+    clf = EMSCOClassifier(estimator=forest, calibration="sigmoid", random_state=0, **few).fit(X, y)
+    assert isinstance(clf.stages_[0].model.calibrated_classifiers_[0].estimator, RandomForestClassifier)
 
 
 def test_boosting_by_name():

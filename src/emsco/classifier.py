@@ -532,7 +532,8 @@ class EMSCOClassifier(StagedClassifier):
             return None
         encoding = recipe.encoding
         if final is None:
-            final = recipe.estimator or scikit_logistic(recipe.C)
+            # Whether a forest is true is how many trees it has, and an untrained one does not know.
+            final = scikit_logistic(recipe.C) if recipe.estimator is None else recipe.estimator
         elif self._set_to("encoding") == "auto":
             encoding = "linear"
         if self.calibration is not None:
