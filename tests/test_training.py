@@ -151,7 +151,7 @@ def test_auto_leaves_other_estimators_alone():
     X, y = drawn(7)
     tree = DecisionTreeClassifier(max_depth=2)
     clf = EMSCOClassifier(estimator=tree, search=SMALL, encoding="auto", C="auto", random_state=0).fit(X, y)
-    assert clf.encoding_ == "linear"
+    assert (clf.encoding_, clf.C_) == ("linear", 1.0)
 
 
 @pytest.mark.parametrize("validation", [1 / 3, 3])
@@ -160,8 +160,9 @@ def test_auto_leaves_other_estimators_alone():
 )
 def test_the_front_is_judged_again_with_its_final_stages(validation, changes):
     X, y = drawn(8, n_rows=200)
-    clf = EMSCOClassifier([1, 2, 3, 4], 0.8, search=SMALL, validation=validation, random_state=0, **LINES, **changes)
-    clf.fit(X, y)
+    clf = EMSCOClassifier([1, 2, 3, 4], 0.8, search=SMALL, validation=validation, random_state=0, **changes)
+    clf.set_params(encoding="linear", C=0.5).fit(X, y)
+    assert clf.C_ == 0.5
     model = clf.stages_[-1].model
     wanted = CalibratedClassifierCV if "calibration" in changes else DecisionTreeClassifier
     assert isinstance(model, wanted)

@@ -540,7 +540,7 @@ class EMSCOClassifier(StagedClassifier):
             from sklearn.calibration import CalibratedClassifierCV
 
             final = CalibratedClassifierCV(final, method=self.calibration, cv=3, ensemble=False)
-        return Recipe(final, encoding)
+        return Recipe(final, encoding, recipe.C)
 
     def _judge_again(
         self, front: Front, setup: Setup, y: IntArray, prices: PriceList, rule: RejectRule, aims: Aims | None

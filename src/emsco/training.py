@@ -207,7 +207,8 @@ def settle(
     encodings = ENCODINGS if encoding == "auto" else (encoding,)
     strengths: Sequence[float] = _STRENGTHS if C == "auto" else (float(C),)
     if recipe.estimator is not None:
-        return replace(recipe, encoding="linear" if encoding == "auto" else encoding, C=strengths[0])
+        C = 1.0 if C == "auto" else C
+        return replace(recipe, encoding="linear" if encoding == "auto" else encoding, C=float(C))
     best, most = recipe, -np.inf
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
