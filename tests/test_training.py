@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, MultiStageClassifier, load
 from emsco.datasets import load_heart_failure
-from emsco.exceptions import InvalidParameterError, RareClassWarning
+from emsco.exceptions import EmscoError, InvalidParameterError, RareClassWarning
 from emsco.prices import resolve
 from emsco.problem import split_rows
 from emsco.staged import check_seed
@@ -183,6 +183,25 @@ def test_an_estimator_that_is_not_true_before_it_is_trained_can_be_calibrated():
     few = {"search": Evolution(population_size=4, max_generations=1), "max_stages": 1, "preset": "paper"}
     clf = EMSCOClassifier(estimator=forest, calibration="sigmoid", random_state=0, **few).fit(X, y)
     assert isinstance(clf.stages_[0].model.calibrated_classifiers_[0].estimator, RandomForestClassifier)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"final_estimator": "forest"}, "final_estimator must be a classifier, 'boosting' or None; got 'forest'"),
+        ({"final_estimator": DecisionTreeClassifier}, "pass an instance of it"),
+        ({"final_estimator": StandardScaler()}, "has no predict_proba"),
+        ({"calibration": "sigmoid"}, "calibration takes 3 training rows of each class, but 'b' has 2; add rows"),
+    ],
+)
+@pytest.mark.parametrize("validation", [1 / 3, 3])
+def test_final_stages_that_cannot_be_trained_are_refused_before_the_search(wrong, says, validation, monkeypatch):
+    monkeypatch.setattr(EMSCOClassifier, "_search", None)  # nobody gets there
+    X, y = drawn(8, n_rows=40)
+    y[:] = 0
+    y[:3] = 1
+    with pytest.raises(EmscoError, match=says):
+        EMSCOClassifier(search=SMALL, validation=validation, **LINES, **wrong).fit(X, np.array(["a", "b"])[y])
 
 
 def test_boosting_by_name():

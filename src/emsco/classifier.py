@@ -36,11 +36,13 @@ from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
 from emsco.staged import StagedClassifier, check_n_jobs, check_seed, distinct_sets, set_key
 from emsco.stages.base import StageModel, StageTrainer
 from emsco.stages.cache import StageCache
+from emsco.stages.estimator import check_estimator_usable
 from emsco.table import Rows, Table, check_size
 from emsco.training import (
     Recipe,
     Rehearsal,
     Setup,
+    check_calibrable,
     check_estimator,
     check_learning,
     is_folds,
@@ -60,6 +62,7 @@ _SETS_AT_ONCE = 64  # trained between two signs of progress
 _FEW_UNITS = 14  # all their feature sets are trained in seconds
 _N_PROBES = 40  # random designs on which encodings and strengths are compared
 _MOST_FINAL = 60  # designs of a front whose stages are trained again by a final estimator
+_CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
 _PILOT = 1 / 3  # of the rows of a given design choose, before a last training, which thresholds are calibrated
 
 
@@ -422,6 +425,7 @@ class EMSCOClassifier(StagedClassifier):
             score=self._probing(y_validation, classes.size, prices, max_stages, rule, recipe_rng),
             n_jobs=n_jobs,
         )
+        final = self._final_recipe(recipe, rehearsal, classes)  # what is wrong with it is said before the search
         setup = prepare(rehearsal, recipe, seed=seed, n_jobs=n_jobs)
         provable = rule.n_rows == 1 and _is_provable(aims)
         settings = self._settings(prices.n_units, max_stages, y_validation.size, n_jobs, provable=provable)
@@ -445,7 +449,6 @@ class EMSCOClassifier(StagedClassifier):
         seconds = perf_counter() - started
         n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
         self.classes_, self._prices, self._named = classes, prices, table.named
-        final = self._final_recipe(recipe)
         if final is not None:
             setup = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
             front, cache = self._judge_again(front, setup, y_validation, prices, rule, aims)
@@ -525,11 +528,13 @@ class EMSCOClassifier(StagedClassifier):
 
         return score
 
-    def _final_recipe(self, recipe: Recipe) -> Recipe | None:
+    def _final_recipe(self, recipe: Recipe, rehearsal: Rehearsal, classes: NDArray[Any]) -> Recipe | None:
         """Return how the stages of the front are trained, if not as in the search."""
         final = check_estimator(self.final_estimator, "final_estimator")
         if final is None and self.calibration is None:
             return None
+        if final is not None:
+            check_estimator_usable(final)
         encoding = recipe.encoding
         if final is None:
             # Whether a forest is true is how many trees it has, and an untrained one does not know.
@@ -539,7 +544,8 @@ class EMSCOClassifier(StagedClassifier):
         if self.calibration is not None:
             from sklearn.calibration import CalibratedClassifierCV
 
-            final = CalibratedClassifierCV(final, method=self.calibration, cv=3, ensemble=False)
+            check_calibrable(rehearsal, classes, _CALIBRATION_FOLDS)
+            final = CalibratedClassifierCV(final, method=self.calibration, cv=_CALIBRATION_FOLDS, ensemble=False)
         return Recipe(final, encoding, recipe.C)
 
     def _judge_again(

@@ -308,6 +308,17 @@ def check_learning(encoding: Any, C: Any, *, automatic: bool = True) -> None:
         raise InvalidParameterError(f"C must be a positive number{' or auto' if automatic else ''}; got {C!r}.")
 
 
+def check_calibrable(rehearsal: Rehearsal, classes: NDArray[Any], n_folds: int) -> None:
+    """Raise unless every class has a row for each fold that calibrates, whichever rows train."""
+    trained = [rehearsal.learn] if rehearsal.folds is None else [train for train, _ in rehearsal.folds]
+    counts = np.min([np.bincount(rehearsal.codes[rows], minlength=classes.size) for rows in trained], axis=0)
+    if counts.min() < n_folds:
+        raise InvalidParameterError(
+            f"calibration takes {n_folds} training rows of each class, but {classes.tolist()[counts.argmin()]!r} has "
+            f"{counts.min()}; add rows, or leave calibration at None."
+        )
+
+
 def check_estimator(estimator: Any, name: str) -> Any:
     """Return the classifier that a parameter stands for."""
     if isinstance(estimator, str):
