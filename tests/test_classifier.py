@@ -287,7 +287,7 @@ def test_ctrl_c_keeps_what_was_found(monkeypatch):
 
     monkeypatch.setattr(cascade.Cascade, "tally", interrupted)
     with pytest.warns(SearchInterruptedWarning):
-        clf = EMSCOClassifier(PANEL, search=QUICK, random_state=0).fit(X, y)
+        clf = EMSCOClassifier(PANEL, search=QUICK, random_state=0, encoding="linear", C=1.0).fit(X, y)
     assert clf.n_generations_ == 1
     assert len(clf.decide(X)) == len(X)
 
@@ -426,6 +426,7 @@ TABLES = {
     "two classes": columns_of(0, 120, 2),
     "three classes": columns_of(1, 120, 3),
     "text and gaps": patients(120),
+    "one column": (columns_of(4, 60, 2)[0][:, :1], columns_of(4, 60, 2)[1]),
     "ten rows": columns_of(2, 10, 2),
     "ten rows of text and gaps": patients(10, seed=3),
     "two rows of each class": columns_of(3, 6, 3),
@@ -440,3 +441,10 @@ def test_nothing_has_to_be_set(name):
     assert len(decisions) == len(y) == clf.front_.n_samples
     assert set(clf.predict(X)) <= set(y)
     assert decisions.cost.max() <= np.shape(X)[1]
+
+
+@pytest.mark.parametrize("preset", ["best", "paper"])
+def test_a_single_stage_is_a_design_too(preset):
+    X, y = patients(60)
+    clf = EMSCOClassifier(max_stages=1, random_state=0, preset=preset).fit(X[["age", "visits"]], y)
+    assert clf.front_.n_stages.tolist() == [1] * len(clf.front_)

@@ -515,7 +515,8 @@ class EMSCOClassifier(StagedClassifier):
 
         For a promise, whose thresholds come later, by how sure their sets are of the truth.
         """
-        n_stages = rng.integers(2, min(max_stages, 6), size=_N_PROBES, endpoint=True)
+        most = min(max_stages, 6)
+        n_stages = rng.integers(min(2, most), most, size=_N_PROBES, endpoint=True)
         stages = rng.integers(n_stages[:, None], size=(_N_PROBES, prices.n_units))
         designs = compress(leave_out(stages, rng=rng) if self._set_to("removal") else stages)
 
