@@ -15,14 +15,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, MultiStageClassifier, load
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Guarantee, MultiStageClassifier, load
 from emsco.datasets import load_heart_failure
 from emsco.exceptions import EmscoError, InvalidParameterError, RareClassWarning
 from emsco.prices import resolve
 from emsco.problem import split_rows
 from emsco.staged import check_seed
 from emsco.table import Table
-from emsco.training import Recipe, Rehearsal, make_folds, prepare, settle
+from emsco.training import Recipe, Rehearsal, make_folds, prepare, settle, sureness
 
 SMALL = Evolution(population_size=20, max_generations=3)
 LINES = {"encoding": "linear", "C": 1.0}  # as a MultiStageClassifier learns
@@ -135,16 +135,32 @@ def test_given_validation_rows_come_before_folds():
     assert clf.front_.n_samples == 40
 
 
-def test_auto_takes_the_encoding_and_strength_that_lose_least():
-    rng = np.random.default_rng(0)
+def bent(rng):
+    """A line sees nothing of the class, a bend does."""
     X = rng.normal(size=(400, 3))
-    y = (np.abs(X[:, 0]) > 0.7).astype(int)  # a line sees nothing of it, a bend does
-    rehearsal = rehearse(X, y, make_folds(5, y, np.arange(2), rng))
-    chosen = settle(rehearsal, Recipe(), encoding="auto", C="auto", rng=rng, n_jobs=1)
-    assert chosen.encoding == "spline"
-    noise = rng.integers(2, size=400)
-    rehearsal = rehearse(X, noise, make_folds(5, noise, np.arange(2), rng))
-    assert settle(rehearsal, Recipe(), encoding="linear", C="auto", rng=rng, n_jobs=1).C <= 0.1
+    return X, (np.abs(X[:, 0]) > 0.7).astype(int)
+
+
+def test_auto_takes_the_encoding_and_strength_that_score_best():
+    rng = np.random.default_rng(0)
+    X, y = bent(rng)
+
+    def settled(y, encoding, score):
+        rehearsal = rehearse(X, y, make_folds(5, y, np.arange(2), rng))
+        judged, everything = rehearsal.y, np.ones((1, 3), dtype=np.bool_)
+        score = score or (lambda trainer: sureness(trainer, everything, judged, 2))
+        return settle(rehearsal, Recipe(), encoding=encoding, C="auto", score=score, n_jobs=1)
+
+    assert settled(y, "auto", None).encoding == "spline"
+    assert settled(rng.integers(2, size=400), "linear", None).C == 0.1
+    assert settled(y, "auto", lambda trainer: 0.0) == Recipe(C=0.1), "of equals, the simplest"
+
+
+@pytest.mark.parametrize("threshold", [0.9, [0.9, 0.8], {0: 0.9, 1: 0.8}, Guarantee(0.8)])
+def test_auto_is_compared_by_random_designs_with_any_threshold(threshold):
+    X, y = bent(np.random.default_rng(0))
+    clf = EMSCOClassifier(threshold=threshold, search=SMALL, random_state=0).fit(X, y)
+    assert clf.encoding_ == "spline"
 
 
 def test_auto_leaves_other_estimators_alone():
