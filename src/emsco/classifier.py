@@ -264,7 +264,7 @@ class EMSCOClassifier(StagedClassifier):
     Attributes
     ----------
     front_ : Front
-        The non-dominated designs found, fittest first, with their figures on the validation rows.
+        The non-dominated designs found, fittest first, with their figures on the rows that score.
     point_ : int
         The point of the front in use.
     design_ : ndarray of shape (n_features,)
@@ -279,6 +279,10 @@ class EMSCOClassifier(StagedClassifier):
     encoding_ : str
     C_ : float
         How the stages were trained, where that was "auto".
+    validation_ : int, float or "given"
+        How the rows behind the figures of ``front_`` were judged: by so many folds, each row by stages trained without
+        it; by stages trained on the others, this share of the rows; or rows given to ``fit``. None if a file of an
+        older version does not say.
     history_ : ndarray of shape (n_steps, 3)
         How the search went: designs scored, distinct vectors on the front and feature sets trained after each
         generation of an evolution or batch of a best-first search; empty after an exact one.
@@ -392,8 +396,7 @@ class EMSCOClassifier(StagedClassifier):
         checkpoint: Checkpoint | None,
     ) -> None:
         check_rule(_searched(self.threshold))
-        if not isinstance(self.preset, str) or self.preset not in _PRESETS:
-            raise InvalidParameterError(f"preset must be one of {', '.join(_PRESETS)}; got {self.preset!r}.")
+        self._check_preset()
         _check_search(self._set_to("search"))
         seed = check_seed(self.random_state)
         if checkpoint is not None and self.random_state is None:
@@ -463,6 +466,7 @@ class EMSCOClassifier(StagedClassifier):
             train = partial(_train, setup.trainer)
         self._encoder, self._models = setup.encoder, self._train_front(train, front)
         self.encoding_, self.C_ = setup.recipe.encoding, setup.recipe.C
+        self.validation_: int | float | str | None = rehearsal.judged_by
         self.front_ = front
         self.search_ = settings
         self.search_seconds_ = seconds
@@ -607,6 +611,14 @@ class EMSCOClassifier(StagedClassifier):
         """Return a parameter, or what the preset says where it is None."""
         value = getattr(self, name)
         return _PRESETS[self.preset][name] if value is None else value
+
+    def _from_preset(self) -> dict[str, Any]:
+        """Return the parameters that were left to the preset."""
+        return {name: value for name, value in _PRESETS[self.preset].items() if getattr(self, name) is None}
+
+    def _check_preset(self) -> None:
+        if not isinstance(self.preset, str) or self.preset not in _PRESETS:
+            raise InvalidParameterError(f"preset must be one of {', '.join(_PRESETS)}; got {self.preset!r}.")
 
     def _search_rule(self, classes: NDArray[Any], max_stages: int) -> RejectRule:
         """Return the rule that designs are searched with, for as many stages as they can have."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from emsco.evaluation import Evaluation
 
 INTERRUPTED = 130
+_ESTIMATORS = ["tree", "forest", "boosting", "naive-bayes"]
 
 _HELP = """Classifiers that buy their features in stages, answer early, and stay silent when unsure.
 
@@ -48,7 +49,7 @@ Exit codes: 0 done, 1 something is wrong with the input (one line says what),
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _MODEL = click.argument("model", type=_FILE, metavar="MODEL")
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of tables.")
-_ENCODING = click.option("--encoding", default="utf-8", show_default=True, help="Encoding of CSV files.")
+_FILE_ENCODING = click.option("--file-encoding", default="utf-8", show_default=True, help="Encoding of CSV files.")
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -104,6 +105,32 @@ def emsco() -> None:
     """Hold the commands; ``_HELP`` is what it says."""
 
 
+_SECTIONS = {  # of the options of fit, each by its first one
+    "target": "Cases and prices",
+    "threshold": "When a label is given",
+    "preset": "Search",
+    "estimator": "How stages learn",
+    "validation": "Who judges",
+    "max_cost": "Which design to use (without these the preset chooses)",
+    "output": "Run and output",
+}
+
+
+class _InSections(click.Command):
+    """A command whose options stand under headings."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        title = "Options"
+        for option in self.get_params(ctx):
+            title = _SECTIONS.get(option.name or "", title)
+            if isinstance(option, click.Option) and (record := option.get_help_record(ctx)) is not None:
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
 def _limits(command: Any) -> Any:
     """Add the options that keep points of the front within limits."""
     for option in (
@@ -129,9 +156,11 @@ _ONE_ERROR = click.option(
 )
 
 
-@emsco.command(short_help="Search designs for labelled cases.")
+@emsco.command(cls=_InSections, short_help="Search designs for labelled cases.")
 @click.argument("data", type=_FILE, metavar="DATA")
+# Cases and prices
 @click.option("--target", required=True, metavar="COLUMN", help="Column of DATA that holds the label to predict.")
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Column that is no feature, such as an id; repeatable.")
 @click.option(
     "--costs",
     type=_FILE,
@@ -141,7 +170,8 @@ _ONE_ERROR = click.option(
 )
 @click.option("--overhead", type=float, metavar="PRICE", help="What each stage costs besides, such as a visit.")
 @click.option("--parallel", is_flag=True, help="Prices are times: a stage takes as long as the slowest thing it buys.")
-@click.option("-o", "--output", type=_FILE, default=Path("model.emsco"), show_default=True, help="Model file to write.")
+@_FILE_ENCODING
+# When a label is given
 @click.option(
     "--threshold",
     multiple=True,
@@ -158,11 +188,27 @@ _ONE_ERROR = click.option(
 )
 @click.option("--confidence", type=float, metavar="SHARE", help="How sure the promise is.  [default: 0.95]")
 @click.option("--guarantee-per-class", is_flag=True, help="Promise it of the labels of each class.")
-@click.option("--drop", multiple=True, metavar="COLUMN", help="Column that is no feature, such as an id; repeatable.")
-@_limits
-@_BEST
-@_KNEE
-@_ONE_ERROR
+# Search
+@click.option(
+    "--preset",
+    type=click.Choice(["best", "paper"]),
+    default="best",
+    show_default=True,
+    help="What is not given otherwise: best is the combination that does best, paper the method as published.",
+)
+@click.option(
+    "--search",
+    type=click.Choice(["auto", "exact", "best-first", "evolution"]),
+    help="auto proves the true front where that takes seconds, else searches best-first; evolution is the paper's."
+    "  [default: best: auto, paper: evolution]",
+)
+@click.option("--time-limit", type=float, metavar="SECONDS", help="End an exact search with the best front so far.")
+@click.option("--max-stages", type=click.IntRange(min=1), metavar="N", help="Most stages of a design.")
+@click.option(
+    "--removal/--no-removal",
+    default=None,
+    help="Designs may leave features out.  [default: best: removal, paper: no-removal]",
+)
 @click.option(
     "--objective",
     "objectives",
@@ -177,27 +223,54 @@ _ONE_ERROR = click.option(
     help="Prices of labels, for --objective loss: CSV with a row per true class (column true), a column per label and "
     "a column reject, or JSON of the same.",
 )
-@click.option(
-    "--search",
-    type=click.Choice(["auto", "exact", "best-first", "evolution"]),
-    default="auto",
-    show_default=True,
-    help="auto proves the true front where that takes seconds, else searches best-first; evolution is the paper's.",
-)
-@click.option("--max-stages", type=click.IntRange(min=1), metavar="N", help="Most stages of a design.")
-@click.option("--removal/--no-removal", default=False, show_default=True, help="Designs may leave features out.")
+# How stages learn
 @click.option(
     "--estimator",
-    type=click.Choice(["logistic", "tree", "forest", "boosting", "naive-bayes"]),
+    type=click.Choice(["logistic", *_ESTIMATORS]),
     default="logistic",
     show_default=True,
     help="Classifier of each stage; all but logistic are trained one by one, which is slow.",
 )
-@click.option("--time-limit", type=float, metavar="SECONDS", help="End an exact search with the best front so far.")
+@click.option(
+    "--final",
+    type=click.Choice(_ESTIMATORS),
+    help="After the search train the stages of the front with this classifier, and judge them again.",
+)
+@click.option(
+    "--encoding",
+    type=click.Choice(["linear", "rank", "spline", "auto"]),
+    help="How stages see numbers: as they are, as ranks, as ranks with bends, or what loses least."
+    "  [default: best: auto, paper: linear]",
+)
+@click.option(
+    "--regularisation",
+    metavar="C",
+    help="Inverse strength of the regularisation of logistic stages: a number, or auto for what loses least."
+    "  [default: best: auto, paper: 1]",
+)
+@click.option(
+    "--calibration",
+    type=click.Choice(["sigmoid", "isotonic", "temperature"]),
+    help="Calibrate the probabilities of the final stages, on folds of the training rows.",
+)
+# Who judges
+@click.option(
+    "--validation",
+    metavar="SHARE|FOLDS",
+    help="Rows that judge designs: a share such as 0.33, which trains nothing, or a number of folds such as 5, which "
+    "take turns.  [default: best: 5, paper: a third]",
+)
+@click.option("--refit", is_flag=True, help="With a share: after the search train on the rows that judged, too.")
 @click.option("--test-size", type=float, default=0.25, show_default=True, help="Share of the rows held out as a test.")
 @click.option("--test", type=_FILE, metavar="FILE", help="Hold out nothing; test on the rows of this file.")
 @click.option("--no-test", is_flag=True, help="Hold out nothing, and get no honest figures.")
-@click.option("--refit", is_flag=True, help="After the search train on the rows that scored the designs, too.")
+# Which design to use
+@_limits
+@_BEST
+@_KNEE
+@_ONE_ERROR
+# Run and output
+@click.option("-o", "--output", type=_FILE, default=Path("model.emsco"), show_default=True, help="Model file to write.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed, the same model.")
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Workers; -1: one per core.")
 @click.option(
@@ -206,7 +279,6 @@ _ONE_ERROR = click.option(
     metavar="FILE",
     help="Remember the search in this file: killed at any moment, the same command goes on. Removed at the end.",
 )
-@_ENCODING
 @_JSON
 @click.pass_context
 def fit(
@@ -230,10 +302,16 @@ def fit(
     one_standard_error: bool,
     objectives: tuple[str, ...],
     loss: Path | None,
-    search: str,
+    preset: str,
+    search: str | None,
     max_stages: int | None,
-    removal: bool,
+    removal: bool | None,
     estimator: str,
+    final: str | None,
+    encoding: str | None,
+    regularisation: str | None,
+    calibration: str | None,
+    validation: str | None,
     time_limit: float | None,
     test_size: float,
     test: Path | None,
@@ -242,7 +320,7 @@ def fit(
     seed: int,
     jobs: int,
     checkpoint: Path | None,
-    encoding: str,
+    file_encoding: str,
     as_json: bool,
 ) -> int:
     """Search designs for the labelled cases in DATA, a CSV or Parquet file with a header.
@@ -259,7 +337,9 @@ def fit(
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise click.UsageError(f"-o {output}: there is no such folder to write a model file to.")
     rule = _threshold(threshold, guarantee, confidence, guarantee_per_class)
-    file = TableFile(data, encoding=encoding)
+    if calibration is not None:
+        _need_skops()
+    file = TableFile(data, encoding=file_encoding)
     file.require([target, *drop])
     features = [name for name in file.names if name != target and name not in drop]
     prices = None if costs is None else without(read_prices(costs), [target, *drop])
@@ -280,6 +360,12 @@ def fit(
         max_stages=max_stages,
         removal=removal,
         search=_search(search, time_limit),
+        validation=_number("--validation", validation, "a share such as 0.33, or a number of folds such as 5"),
+        encoding=encoding,
+        C="auto" if regularisation == "auto" else _number("--regularisation", regularisation, "a number, or auto"),
+        final_estimator=None if final is None else _estimator(final),
+        calibration=calibration,
+        preset=preset,
         refit=refit,
         random_state=seed,
         n_jobs=jobs,
@@ -295,7 +381,7 @@ def fit(
             _show_warning(warning.message)
     evaluation = None
     if test is not None:
-        other = TableFile(test, encoding=encoding)
+        other = TableFile(test, encoding=file_encoding)
         other.require([target])
         evaluation = clf.evaluate(*_labelled(other, [f for f in features if f in other.names], target)[:2])
     elif held_out.size:
@@ -338,7 +424,7 @@ def front(
     show_all: bool,
     as_json: bool,
 ) -> None:
-    """List the designs of MODEL that no other one beats, with their figures on validation rows.
+    """List the designs of MODEL that no other one beats, with their figures on the rows that judged them.
 
     With limits, only the designs within them.
     """
@@ -346,6 +432,7 @@ def front(
 
     from emsco.report import console as show
     from emsco.report import records
+    from emsco.report.learning import judged
 
     clf = _load(model, searched=True)
     points = clf.front_
@@ -365,7 +452,7 @@ def front(
     show.print_front(clf, listed if show_all else listed[:20])
     if not show_all and len(listed) > 20:
         click.echo(f"... and {len(listed) - 20} more: --all")
-    show.say(f"{len(listed)} of {len(points)} designs, * in use. Figures of {points.n_samples} validation rows, on "
+    show.say(f"{len(listed)} of {len(points)} designs, * in use. Figures of {points.n_samples} {judged(clf)} rows, on "
              "which the designs were selected: optimistic.")  # fmt: skip
 
 
@@ -410,9 +497,9 @@ def use(
 @click.argument("data", type=_FILE, metavar="DATA")
 @click.option("-o", "--output", type=_FILE, required=True, help="CSV or, by its name, Parquet file to write.")
 @click.option("--keep", multiple=True, metavar="COLUMN", help="Column of DATA to repeat in the output; repeatable.")
-@_ENCODING
+@_FILE_ENCODING
 @_JSON
-def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], encoding: str, as_json: bool) -> None:
+def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], file_encoding: str, as_json: bool) -> None:
     """Decide every case in DATA, a CSV or Parquet file of any length, in half a gigabyte of memory.
 
     The output has a row per case: label (or "inconclusive"), confidence, stage (from 1), cost and what was bought.
@@ -425,7 +512,7 @@ def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], encodi
 
     clf = _load(model)
     line = PhaseLine() if sys.stderr.isatty() else None
-    totals = predict_file(clf, TableFile(data, encoding=encoding), output, keep=keep, on_progress=line)
+    totals = predict_file(clf, TableFile(data, encoding=file_encoding), output, keep=keep, on_progress=line)
     if line is not None:
         line.close()
     mean_cost = totals.cost / totals.n_rows if totals.n_rows else None
@@ -443,15 +530,15 @@ def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], encodi
 @_MODEL
 @click.argument("data", type=_FILE, metavar="DATA")
 @click.option("--target", metavar="COLUMN", help="Column that holds the true label.  [default: as in fit]")
-@_ENCODING
+@_FILE_ENCODING
 @_JSON
-def evaluate(model: Path, data: Path, target: str | None, encoding: str, as_json: bool) -> None:
+def evaluate(model: Path, data: Path, target: str | None, file_encoding: str, as_json: bool) -> None:
     """Judge MODEL on the labelled cases in DATA, which neither training nor search may have seen."""
     from emsco.report import console as show
     from emsco.report import records
 
     clf = _load(model)
-    evaluation = _evaluate(clf, data, target, encoding)
+    evaluation = _evaluate(clf, data, target, file_encoding)
     if as_json:
         records.print_json(records.results_record(clf, evaluation))
         return
@@ -464,13 +551,13 @@ def evaluate(model: Path, data: Path, target: str | None, encoding: str, as_json
 @click.option("-o", "--output", type=_FILE, default=Path("report.html"), show_default=True, help="Page to write.")
 @click.option("--data", type=_FILE, metavar="FILE", help="Judge on these labelled cases instead of those held out.")
 @click.option("--target", metavar="COLUMN", help="Column that holds the true label.  [default: as in fit]")
-@_ENCODING
-def report(model: Path, output: Path, data: Path | None, target: str | None, encoding: str) -> None:
+@_FILE_ENCODING
+def report(model: Path, output: Path, data: Path | None, target: str | None, file_encoding: str) -> None:
     """Write a page about MODEL that any browser shows, offline: the front to pick from, the design, its results."""
     from emsco.report.html import write_report
 
     clf = _load(model)
-    evaluation = clf.evaluation_ if data is None else _evaluate(clf, data, target, encoding)
+    evaluation = clf.evaluation_ if data is None else _evaluate(clf, data, target, file_encoding)
     write_report(clf, output, evaluation=evaluation, notes={**clf.notes_, "model": str(model)})
     click.echo(f"Written to {output}: open it in a browser.")
 
@@ -526,6 +613,7 @@ def inspect(model: Path, as_json: bool) -> None:
         return
     shown_below = ("prices", "stages", "never")
     facts = {name: value for name, value in records.facts_record(clf).items() if name not in shown_below}
+    facts["learning"] = " ".join(facts["learning"]["in_words"])
     show.print_facts({**facts, **clf.notes_})
     show.print_prices(clf)
     show.print_stages(clf, clf.evaluation_)
@@ -663,14 +751,14 @@ def _held_out(y: Any, share: float, seed: int) -> tuple[Any, Any]:
     return split_rows(codes, float(share), np.random.default_rng(seed), classes)
 
 
-def _evaluate(clf: Any, data: Path, target: str | None, encoding: str) -> "Evaluation":
+def _evaluate(clf: Any, data: Path, target: str | None, file_encoding: str) -> "Evaluation":
     from emsco.encoding import NumberCode
     from emsco.files import TableFile
 
     target = target or clf.notes_.get("target")
     if target is None:
         raise click.UsageError("the model does not know which column holds the label; give --target.")
-    file = TableFile(data, encoding=encoding)
+    file = TableFile(data, encoding=file_encoding)
     file.require([target])
     features = [code.name for code in clf._encoder.codes if code.name in file.names]
     if not features:
@@ -686,8 +774,9 @@ def _evaluate(clf: Any, data: Path, target: str | None, encoding: str) -> "Evalu
 def _estimator(name: str) -> Any:
     if name == "logistic":
         return None
-    if find_spec("skops") is None:  # now, not after the search
-        raise MissingDependencyError("model files of other estimators need skops: pip install 'emsco[skops]'.")
+    _need_skops()
+    if name == "boosting":
+        return name
     if name == "tree":
         from sklearn.tree import DecisionTreeClassifier
 
@@ -696,13 +785,26 @@ def _estimator(name: str) -> Any:
         from sklearn.ensemble import RandomForestClassifier
 
         return RandomForestClassifier(min_samples_leaf=3)
-    if name == "boosting":
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
-        return HistGradientBoostingClassifier(max_iter=60, learning_rate=0.1, max_leaf_nodes=15)
     from sklearn.naive_bayes import GaussianNB
 
     return GaussianNB()
+
+
+def _need_skops() -> None:
+    if find_spec("skops") is None:  # now, not after the search
+        raise MissingDependencyError("model files of other estimators need skops: pip install 'emsco[skops]'.")
+
+
+def _number(option: str, text: str | None, wanted: str) -> int | float | None:
+    """Return a number as it is written: 5 is whole, 0.5 is not."""
+    if text is None:
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise click.UsageError(f"{option} {text}: give {wanted}.")
 
 
 def _threshold(given: tuple[str, ...], accuracy: float | None, confidence: float | None, per_class: bool) -> Any:
@@ -734,14 +836,14 @@ def _parts_of(text: str) -> list[str]:
     return [text] if "=" in text and not all("=" in part for part in parts) else parts
 
 
-def _search(name: str, time_limit: float | None) -> Any:
+def _search(name: str | None, time_limit: float | None) -> Any:
     from emsco.search.bestfirst import BestFirst
     from emsco.search.evolution import Evolution
     from emsco.search.exact import Exact
 
     if time_limit is not None and name != "exact":
         raise click.UsageError("--time-limit goes with --search exact.")
-    return {"auto": "auto", "exact": Exact(time_limit=time_limit), "best-first": BestFirst(),
+    return {None: None, "auto": "auto", "exact": Exact(time_limit=time_limit), "best-first": BestFirst(),
             "evolution": Evolution()}[name]  # fmt: skip
 
 
@@ -839,5 +941,7 @@ def _command(context: click.Context) -> str:
         for item in value if isinstance(value, tuple) else (value,):
             shown = item.name if isinstance(item, Path) else str(item)
             option = [] if isinstance(parameter, click.Argument) else [parameter.opts[-1]]
-            words += option if item is True else [*option, shown]
+            if item is False:
+                option = [parameter.secondary_opts[-1]]
+            words += option if isinstance(item, bool) else [*option, shown]
     return shlex.join(words)

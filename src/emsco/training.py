@@ -112,6 +112,16 @@ class Rehearsal:
         """Whether folds take turns."""
         return self.folds is not None and len(self.folds) > 1
 
+    @property
+    def judged_by(self) -> int | float | str:
+        """How rows are judged: the number of folds that take turns, the share of the rows that judge, or "given"."""
+        if self.folds is None:
+            return "given"
+        if self.crosses:
+            return len(self.folds)
+        ((train, judges),) = self.folds
+        return judges.size / (train.size + judges.size)
+
     def problems(self, encoding: str) -> list[tuple[Problem, Encoder]]:
         """Return the problem of each fold, with columns encoded as its training rows suggest."""
         if self.folds is None:

@@ -19,7 +19,7 @@ import emsco
 from emsco._kernels.rows import FARTHEST
 from emsco.acquisition import plain_classes
 from emsco.classifier import EMSCOClassifier, MultiStageClassifier
-from emsco.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
+from emsco.encoding import ENCODINGS, CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.evaluation import Evaluation
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError
 from emsco.front import Front, stages_paid
@@ -46,6 +46,7 @@ from emsco.search.exact import Certificate
 from emsco.staged import distinct_sets, set_key
 from emsco.stages.base import StageModel
 from emsco.stages.logistic import LogisticModel
+from emsco.training import check_learning
 
 Classifier = EMSCOClassifier | MultiStageClassifier
 Members = dict[str, bytes]
@@ -92,7 +93,7 @@ def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
             "certificate": None if front.certificate is None else asdict(front.certificate),
             "objectives": _objectives_to_json(front),
             "search": search_to_json(clf.search_),
-            "learning": {"encoding": clf.encoding_, "C": clf.C_},
+            "learning": {"encoding": clf.encoding_, "C": clf.C_, "validation": clf.validation_},
             "search_seconds": clf.search_seconds_,
             "n_generations": clf.n_generations_,
             "n_feature_sets": clf.n_feature_sets_,
@@ -146,11 +147,15 @@ class _Reading:
             if record.raw(name) if name == "estimator" or name in record else None:
                 setattr(clf, name, estimators.from_bytes(self.member(f"{name}.skops"), f"{name}.skops"))
         clf.classes_ = _classes_from_json(record.part("classes"))
-        if not isinstance(clf.threshold, Guarantee):
-            try:
+        try:
+            if not isinstance(clf.threshold, Guarantee):
                 resolve_rule(clf.threshold, clf.classes_)
-            except EmscoError as error:
-                raise damaged(str(error).rstrip(".")) from error
+            if isinstance(clf, EMSCOClassifier):
+                clf._check_preset()
+            else:
+                check_learning(clf.encoding, clf.C, automatic=False)
+        except EmscoError as error:
+            raise damaged(str(error).rstrip(".")) from error
         clf._encoder = encoder = _encoder(record)
         clf._named = record.flag("named")
         clf.n_features_in_ = len(encoder.codes)
@@ -168,10 +173,7 @@ class _Reading:
         if isinstance(clf, EMSCOClassifier):
             clf.front_ = self.front(designs, clf._prices)
             clf.search_ = search_from_json(record.part("search"))
-            clf.encoding_, clf.C_ = "linear", 1.0  # of files that do not say
-            if "learning" in record:
-                learning = record.part("learning")
-                clf.encoding_, clf.C_ = learning.text("encoding"), learning.number("C", 0)
+            clf.encoding_, clf.C_, clf.validation_ = _learning(record)
             clf.search_seconds_ = record.number("search_seconds", 0)
             clf.n_generations_ = record.whole("n_generations")
             clf.n_feature_sets_ = record.whole("n_feature_sets")
@@ -340,6 +342,24 @@ def _curves(record: Fields, line: NumberCode) -> CurveCode:
         raise damaged(f"the curves of {shown(line.name)} have {len(at_zero)} values at zero")
     shared = (line.name, line.mean, line.inverse_scale, line.flags_missing)
     return CurveCode(*shared, knots, tuple(curves), at_zero)
+
+
+def _learning(record: Fields) -> tuple[str, float, int | float | str | None]:
+    """Return the encoding, the strength, and how rows were judged; older files say less."""
+    if "learning" not in record:
+        return "linear", 1.0, None
+    learning = record.part("learning")
+    encoding, C = learning.text("encoding"), learning.number("C", np.nextafter(0, 1))
+    if encoding not in ENCODINGS:
+        learning.refuse("encoding", f"one of {', '.join(ENCODINGS)}")
+    validation = learning.raw("validation") if "validation" in learning else None
+    if isinstance(validation, int):
+        validation = learning.whole("validation", 2)
+    elif isinstance(validation, float):
+        validation = learning.number("validation", 0, 1)
+    elif validation not in (None, "given"):
+        learning.refuse("validation", "a number of folds, a share or given")
+    return encoding, C, validation
 
 
 def _price_list(record: Fields, n_columns: int) -> PriceList:

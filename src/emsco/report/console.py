@@ -13,6 +13,7 @@ from rich.text import Text
 from emsco.evaluation import Evaluation, Result
 from emsco.front import describe, in_brief, never_bought
 from emsco.guarantee import Guarantee
+from emsco.report.learning import judged, learning_record
 
 _WIDE = 110  # characters; in a narrower terminal an interval stands below its figure
 
@@ -52,6 +53,7 @@ def print_fit(clf: Any, evaluation: Evaluation | None, data: Path, target: str, 
             f"proven in {certificate.seconds:.1f} s.")  # fmt: skip
     else:
         say(f"{len(clf.front_)} designs of {certificate.n_designs:,} found so far, not proven.")
+    say(" ".join(learning_record(clf)["in_words"]))
     say(f"\nIn use: point {clf.point_} of the front.")
     print_stages(clf, evaluation)
     print_results(clf, evaluation)
@@ -100,7 +102,7 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
     if evaluation is None:
         point = clf.front_[clf.point_] if hasattr(clf, "front_") else None
         if point is not None:
-            say(f"On {clf.front_.n_samples} validation rows, on which the design was selected (optimistic): "
+            say(f"On {clf.front_.n_samples} {judged(clf)} rows, on which the design was selected (optimistic): "
                 f"coverage {_percent(point.coverage)}, accuracy {_percent(point.accuracy)}, mean cost "
                 f"{point.mean_cost:,.2f}.")  # fmt: skip
         return

@@ -7,6 +7,7 @@ from typing import Any
 from emsco.evaluation import Evaluation, Result
 from emsco.front import never_bought
 from emsco.guarantee import Guarantee
+from emsco.report.learning import learning_record
 
 
 def print_json(value: Any) -> None:
@@ -33,6 +34,7 @@ def summary_record(clf: Any, evaluation: Evaluation | None) -> dict[str, Any]:
         "in_use": point_record(clf, clf.point_),
         "search": type(clf.search_).__name__,
         "seconds": round(clf.search_seconds_, 3),
+        "learning": learning_record(clf),
         "certificate": None if certificate is None else vars(certificate),
         "guarantee": asdict(clf.guarantee_) if isinstance(clf.threshold, Guarantee) else None,
         "test": None if evaluation is None else results_record(clf, evaluation),
@@ -40,7 +42,7 @@ def summary_record(clf: Any, evaluation: Evaluation | None) -> dict[str, Any]:
 
 
 def point_record(clf: Any, i: int) -> dict[str, Any]:
-    """Return one point of the front: its figures on validation rows, and what it buys."""
+    """Return one point of the front: its figures on the rows that judged it, and what it buys."""
     point = clf.front_[i]
     names = clf.front_.feature_names
     stages = [[n for n, s in zip(names, point.design, strict=True) if s == j] for j in range(point.n_stages)]
@@ -80,6 +82,7 @@ def facts_record(clf: Any) -> dict[str, Any]:
         "threshold": number if (number := clf._rule().number) is not None else str(clf._rule()),
         "columns": clf.n_features_in_,
         "stage classifier": type(clf.stages_[0].model).__name__,
+        "learning": learning_record(clf),
     }
     if hasattr(clf, "front_"):
         facts["front"] = f"{len(clf.front_)} points, point {clf.point_} in use"

@@ -18,6 +18,7 @@ from emsco.guarantee import Guarantee
 from emsco.prices import PriceList
 from emsco.problem import plain_labels
 from emsco.rejection import check_threshold
+from emsco.report.learning import judged, learning_record
 from emsco.table import Table
 
 _MOST_STEPS = 300  # of a search's history: more cannot be told apart on a screen
@@ -75,6 +76,8 @@ def summarise(
         "thresholds": rule.in_words([str(label) for label in clf.classes_.tolist()]),
         "promise": None if promise is None else str(promise).splitlines(),
         "n_validation": None if front is None else front.n_samples,
+        "judged": judged(clf),
+        "learning": " ".join(learning_record(clf)["in_words"]),
         "n_test": None if evaluation is None else evaluation.n_rows,
         "total": total,
         "price_rule": clf._prices.rule,
@@ -99,7 +102,7 @@ def stage_flow(clf: Any, X: Any = None, y: Any = None) -> dict[str, Any]:
     clf : EMSCOClassifier or MultiStageClassifier
         Fitted.
     X : array-like or DataFrame, optional
-        Rows to count. None: the validation rows of the search.
+        Rows to count. None: the rows that judged the designs.
     y : array-like, optional
         Their labels.
 
@@ -262,9 +265,13 @@ def _search(clf: Any, front: Front) -> dict[str, Any]:
 
 def _settings(clf: Any) -> dict[str, str]:
     """Return the parameters in words (prices have a table of their own), and the versions behind them."""
-    settings = {name: _in_words(value) for name, value in clf.get_params(deep=False).items() if name != "costs"}
-    if hasattr(clf, "search_"):
-        settings["search"] += f", which used {clf.search_!r}" if clf.search == "auto" else ""
+    given = {name: value for name, value in clf.get_params(deep=False).items() if name != "costs"}
+    settings = {name: _in_words(value) for name, value in given.items()}
+    if hasattr(clf, "front_"):
+        settings |= {name: _in_words(value) for name, value in clf._from_preset().items()}
+        for name in ("search", "encoding", "C"):
+            if settings[name] == "auto":
+                settings[name] += f", which used {_in_words(getattr(clf, f'{name}_'))}"
     return {
         **settings,
         "emsco": __version__,

@@ -23,7 +23,8 @@ const never = (point, most) => {
 const describe = (point) =>
   point.price.map((_, j) => bought(point, j).join(", ")).join(" | ") +
   (point.design.includes(-1) ? `; never ${never(point, 3)}` : "");
-const rowsWord = hasTest ? "held-out rows" : "validation rows";
+const judgedRows = `${data.judged} rows`; // behind the figures of the search
+const rowsWord = hasTest ? "held-out rows" : judgedRows;
 const judged = (point) => point.test || point.validation;
 
 function within(i) {
@@ -42,12 +43,12 @@ function drawHeader() {
   const nBought = point.design.filter((stage) => stage >= 0).length;
   const some = nBought < units.length ? `up to ${nBought} of ` : "";
   byId("headline").textContent =
-    `A classifier that buys ${some}its ${plural(units.length, "feature")} in ${stages}, answers once it is at least ` +
+    `A classifier that buys ${some}its ${plural(units.length, "feature")} in ${stages}, ` +
     (data.threshold === null
       ? `answers once it is sure enough, and otherwise says nothing: ${data.thresholds}.`
       : `answers once it is at least ${+(100 * data.threshold).toFixed(2)}\u00a0% sure, and otherwise says nothing.`);
   if (data.threshold > 1) byId("headline").textContent = "A classifier that never answers: its promise cannot be made.";
-  const figuresOf = "Figures of validation rows on this page are those at the threshold of the search.";
+  const figuresOf = `Figures of ${judgedRows} on this page are those at the threshold of the search.`;
   const promise = data.promise ? [...data.promise, figuresOf] : [];
   byId("promise").replaceChildren(...promise.map((line) => h("p", null, line)));
   const basis = byId("basis");
@@ -61,7 +62,7 @@ function drawHeader() {
   } else {
     basis.classList.add("warning");
     basis.textContent =
-      `${which}${whole(data.n_validation)} validation rows. The design was selected on these rows, so the figures ` +
+      `${which}${whole(data.n_validation)} ${judgedRows}. The design was selected on these rows, so the figures ` +
       "are optimistic: keep rows back, and judge it on them.";
   }
   const interval = (name, text) => {
@@ -155,7 +156,7 @@ function tipLines(i) {
   const figures = ({ coverage, accuracy, cost }) =>
     `${percent(coverage)} answered, ${percent(accuracy)} right, cost ${money(cost)}`;
   const lines = [`Point ${i} · ${plural(price.length, "stage")}${i === data.in_use ? " · in use" : ""}`];
-  lines.push(`${test ? "validation: " : ""}${figures(validation)}`);
+  lines.push(`${test ? `${data.judged}: ` : ""}${figures(validation)}`);
   if (test) lines.push(`held out: ${figures(test)}`);
   return lines;
 }
@@ -226,7 +227,7 @@ function drawScatter() {
   );
   const silent = points.length - accuracies.length;
   byId("scatter-note").textContent =
-    `On ${plural(data.n_validation, "validation row")}, on which the points were selected. ` +
+    `On ${plural(data.n_validation, `${data.judged} row`)}, on which the points were selected. ` +
     (silent ? `The cross at the bottom gives no label at all: its accuracy is undefined.` : "");
   markPicked();
 }
@@ -267,7 +268,7 @@ function drawPanel() {
       h("td", null, text(validation[key])),
       test && h("td", null, text(test[key])),
     );
-  const columns = ["validation", test && "held out"].filter(Boolean);
+  const columns = [data.judged, test && "held out"].filter(Boolean);
   const first = bought(point, 0);
   const more = first.length > 6 ? ` and ${first.length - 6} more` : "";
   byId("picked").replaceChildren(
@@ -356,7 +357,7 @@ function drawTable() {
         ? h(
             "tr", null,
             h("td", { colspan: 2 }),
-            h("th", { scope: "colgroup", colspan: 4 + data.extra.length }, "validation rows"),
+            h("th", { scope: "colgroup", colspan: 4 + data.extra.length }, judgedRows),
             h("th", { scope: "colgroup", colspan: 3 }, "held-out rows"),
             h("td"),
           )
@@ -620,7 +621,7 @@ function drawSearch() {
   const words = byId("search-words");
   if (certificate) {
     const verdict = certificate.proven
-      ? "The frontier is proven: on the validation rows no design beats any of its points."
+      ? `The frontier is proven: on the ${judgedRows} no design beats any of its points.`
       : "The search ended early: these are the best points found, not proven to be the frontier.";
     words.append(
       `There are ${whole(certificate.n_designs)} designs. ${whole(certificate.n_walked)} were looked at and ` +
@@ -652,6 +653,7 @@ function drawHistory() {
 const short = (n) => n.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 });
 
 function drawSettings() {
+  byId("learning").textContent = data.learning;
   const list = (entries) =>
     entries.flatMap(([name, value]) => [h("dt", null, name), h("dd", null, value === null ? "–" : String(value))]);
   const notes = Object.entries(data.notes);
