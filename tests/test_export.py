@@ -90,6 +90,42 @@ def test_text_missing_rare_and_unseen_values(tmp_path):
     assert_same_walk(clf, new, tmp_path)
 
 
+def measured(n, seed):
+    """Zeros, missing values, outliers, two values only, and a scale of its own."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    X = pd.DataFrame(rng.normal(size=(n, 5)) + y[:, None] * [1.0, 0.5, 0.3, 0.0, 0.2], columns=list("abcde"))
+    X["b"] = np.where(rng.random(n) < 0.3, 0.0, np.exp(3 * X["b"]))
+    X["c"] = X["c"].round()
+    X["d"] = rng.integers(2, size=n)
+    X["e"] *= 1e-150
+    X["f"] = rng.choice(["u", "v", None], size=n)
+    X.loc[rng.random(n) < 0.2, ["a", "b"]] = np.nan
+    return X, y
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("encoding", ["rank", "spline"])
+def test_curves_with_zeros_and_missing_values(encoding, n_classes, tmp_path):
+    X, y = measured(400, 0)
+    clf = MultiStageClassifier([0, 1, 1, 2, 0, 2], threshold=0.7, encoding=encoding).fit(X, y % n_classes)
+    kinds = [type(code).__name__ for code in clf._encoder.codes]
+    assert kinds == ["CurveCode", "CurveCode", "CurveCode", "NumberCode", "CurveCode", "CategoryCode"]
+    assert clf._encoder.codes[1].at_zero is not None
+    new, _ = measured(500, 1)
+    new.loc[:9, "a"] = [0.0, -0.0, 1e300, -1e300, *clf._encoder.codes[0].knots[:6]]
+    new.loc[:9, "b"] = [0.0, -0.0, 1e300, -1e300, 1e-320, *clf._encoder.codes[1].knots[-5:]]
+    new.loc[::11, "c"] = np.nan  # not missing in training
+    assert_same_walk(clf, new, tmp_path)
+    session = onnxruntime.InferenceSession(tmp_path / "stage-2.onnx", providers=["CPUExecutionProvider"])
+    text = new["f"].astype(object).where(new["f"].notna(), "")
+    feeds = {f"column_{i}": (text if name == "f" else new[name].astype(float)).to_numpy()[:, None]
+             for i, name in enumerate(new)}  # fmt: skip
+    probabilities, _, _ = session.run(None, feeds)
+    clf.threshold = 1.0  # every row goes through all stages
+    assert_allclose(probabilities, clf.predict_proba(new), rtol=0, atol=1e-12)
+
+
 def test_probabilities_agree_to_twelve_digits(tmp_path):
     X, y = patients(1000)
     clf = MultiStageClassifier().fit(X, y)

@@ -168,15 +168,15 @@ def _encode(builder: _Builder, code: ColumnCode, column: str) -> Iterator[str]:
 
 
 def _encode_curves(builder: _Builder, code: CurveCode, column: str) -> Iterator[str]:
-    """Yield curves as sums over the pieces between two knots: how far the value has come there, times the slope."""
+    """Yield curves as sums over the pieces between two knots: the share of each that is passed, times its rise."""
     knots, curves = np.array(code.knots), np.array(code.curves)
-    slopes = np.diff(curves, axis=1) / np.diff(knots)
     missing = builder.add("IsNaN", column)
     known = builder.add("Where", missing, builder.constant(knots[0]), column)
     begun = builder.add("Max", known, builder.constant(knots[None, :-1]))
-    come = builder.add("Sub", builder.add("Min", begun, builder.constant(knots[None, 1:])),
-                       builder.constant(knots[None, :-1]))  # fmt: skip
-    risen = builder.add("MatMul", come, builder.constant(slopes.T))
+    within = builder.add("Min", begun, builder.constant(knots[None, 1:]))
+    passed = builder.add("Sub", within, builder.constant(knots[None, :-1]))
+    share = builder.add("Div", passed, builder.constant(np.diff(knots)[None]))
+    risen = builder.add("MatMul", share, builder.constant(np.diff(curves, axis=1).T))
     encoded = builder.add("Add", risen, builder.constant(curves[None, :, 0]))
     if code.at_zero is not None:
         is_zero = builder.add("Equal", known, builder.constant(0.0))
