@@ -17,11 +17,13 @@ import numpy as np
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import emsco
-from emsco import EMSCOClassifier, EmscoError, Evolution, Loss, MultiStageClassifier, Prices
+from emsco import EMSCOClassifier, EmscoError, Evolution, Guarantee, Loss, MultiStageClassifier, Prices
 from emsco.exceptions import ModelFileError
 from emsco.persistence.container import pack, unpack, unpack_plain
+from emsco.report.records import facts_record
 
 HOSTILE = (
     None, True, False, 0, -1, 1, 2, 3, 255, 2**31, 2**63, -(2**63), 10**400, 0.5, -0.0, 1e-320, 1e308, -1e308, "", "x",
@@ -48,6 +50,7 @@ PRICES = Prices(
 def seeds(folder):
     """Yield model files of every kind, and rows that each can decide."""
     X, y = patients()
+    zeros = X.assign(age=X["age"].where(X.index % 3 > 0, 0.0))
     search = Evolution(population_size=8, max_generations=1)
     clf = EMSCOClassifier(PRICES, max_stages=2, random_state=0).fit(X, y)
     clf.save(folder / "exact", evaluation=clf.evaluate(X, y), notes={"by": "me", "n": [1, {"x": 2}]})
@@ -57,6 +60,13 @@ def seeds(folder):
     EMSCOClassifier([1, 2], search=search, random_state=0).fit(Z, y == "ill").save(folder / "numbers")
     chosen = {"objectives": ("fnr", Loss([[0, 1], [5, 0]], 0.5), "cost"), "choose": {"best": "loss"}}
     EMSCOClassifier(PRICES, search=search, random_state=0, **chosen).fit(X, y).save(folder / "chosen")
+    everything = {
+        "threshold": Guarantee(0.6, 0.8), "encoding": "spline", "C": 3.0, "removal": True, "validation": 3,
+        "objectives": ("fnr", "coverage", "cost"),
+    }  # fmt: skip
+    EMSCOClassifier(PRICES, search=search, random_state=0, **everything).fit(zeros, y).save(folder / "curves")
+    final = {"final_estimator": DecisionTreeClassifier(max_depth=2), "calibration": "isotonic", "encoding": "rank"}
+    EMSCOClassifier(PRICES, search=search, random_state=0, **final).fit(zeros, y).save(folder / "final")
     foreign = {
         "forest": RandomForestClassifier(2, max_depth=2),
         "boosting": HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=5),
@@ -64,7 +74,7 @@ def seeds(folder):
     }
     for name, estimator in foreign.items():
         MultiStageClassifier([0, 1, 0], estimator=estimator, random_state=0).fit(X, y).save(folder / name)
-    for name in ("exact", "design", "numbers", "chosen", *foreign):
+    for name in ("exact", "design", "numbers", "curves", "chosen", "final", *foreign):
         yield (folder / name).read_bytes(), Z if name == "numbers" else X
 
 
@@ -232,7 +242,7 @@ def outcome(path, X):
             decisions = (clf.use(point) if isinstance(clf, EMSCOClassifier) else clf).decide(X)
             if len(decisions) != len(X):
                 raise AssertionError("not every row was decided")
-        repr((clf, clf.stages_, clf.evaluation_, clf.notes_))
+        repr((clf, clf.stages_, clf.evaluation_, clf.notes_, facts_record(clf)))
     except EmscoError:
         return "refused when used"
     return "works"
@@ -248,7 +258,7 @@ def run(n, seed=0):
         files = list(seeds(folder))
         for path in folder.iterdir():
             emsco.load(path)  # imports take seconds, once
-        order = [0, 0, 0, 1, 1, 2, 2, 0, 1, 2, 3, 4, 5]
+        order = [0, 3, 0, 1, 3, 2, 3, 0, 1, 2, *range(len(files))]
         for i in range(n):
             rng = np.random.default_rng([seed, i])
             data, X = files[order[i % len(order)]]

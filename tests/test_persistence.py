@@ -22,6 +22,7 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -35,6 +36,8 @@ from emsco.persistence import container, estimators
 from emsco.persistence.container import MAX_BYTES, MAX_MEMBERS, pack, unpack
 from emsco.persistence.fields import Fields
 from emsco.persistence.parameters import costs_from_json, costs_to_json
+from emsco.report.learning import learning_record
+from emsco.report.summary import summarise
 from tests import fuzz_models
 from tests.fuzz_models import saved, zipped
 from tests.test_classifier import PANEL, patients
@@ -88,6 +91,7 @@ def assert_same(a, b, X, y):
     assert (a.front_.n_samples, a.front_.certificate) == (b.front_.n_samples, b.front_.certificate)
     assert (a.search_, a.search_seconds_) == (b.search_, b.search_seconds_)
     assert (a.n_generations_, a.n_feature_sets_) == (b.n_generations_, b.n_feature_sets_)
+    assert (a.encoding_, a.C_, a.validation_) == (b.encoding_, b.C_, b.validation_)
     assert_array_equal(a.history_, b.history_)
 
 
@@ -204,6 +208,105 @@ def test_parameters_come_back_except_functions_and_generators(tmp_path):
     for series in (pd.Series(costs), pd.Series(range(6))):
         clf = MultiStageClassifier(costs=series).fit(X, y)
         assert_same(clf, round_trip(clf, tmp_path).fit(X, y), X, y)
+
+
+@pytest.mark.parametrize(
+    ("changes", "validation"),
+    [({"validation": 0.25}, 0.25), ({"validation": 4}, 4), ({"validation": KFold(3, shuffle=True)}, 3),
+     ({"validation": ShuffleSplit(1, test_size=30, random_state=0)}, 0.25), ({}, "given")],
+)  # fmt: skip
+def test_how_stages_learned_comes_back(changes, validation, tmp_path):
+    X, y = patients(120)
+    given = (X[:60], y[:60]) if validation == "given" else ()
+    clf = EMSCOClassifier(search=QUICK, encoding="spline", C=0.3, random_state=0, **changes).fit(X, y, *given)
+    assert clf.validation_ == validation
+    again = round_trip(clf, tmp_path)
+    assert (again.encoding_, again.C_, again.validation_) == ("spline", 0.3, validation)
+    assert type(again.validation_) is type(validation)
+    assert_same(clf, again, X, y)
+
+
+def test_files_that_do_not_say_how_stages_learned_are_read(tmp_path):
+    X, y = patients()
+    clf = EMSCOClassifier(GROUPED, search=QUICK, preset="paper", random_state=0).fit(X, y)
+    clf.save(tmp_path / "new")
+
+    def forget_all(record):
+        del record["learning"], record["parameters"]["preset"]
+
+    for forget in (forget_all, lambda record: record["learning"].pop("validation")):
+        old = load_bytes(changed_json((tmp_path / "new").read_bytes(), forget), tmp_path)
+        assert (old.encoding_, old.C_, old.validation_) == ("linear", 1.0, None)
+        assert_array_equal(old.predict_proba(X), clf.predict_proba(X))
+        words = learning_record(old)["in_words"]
+        assert words == ["Stages learn by logistic regression with C = 1; numbers are standardised."]
+        assert summarise(old)["judged"] == "validation"
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", "temperature"])
+def test_calibrated_and_final_stages_come_back(calibration, tmp_path):
+    X, y = patients()
+    changes = {"calibration": calibration, "C": 0.5, "validation": 0.3, "max_stages": 2, "random_state": 0}
+    if calibration == "sigmoid":
+        changes["final_estimator"] = GaussianNB()
+    clf = EMSCOClassifier(search=Evolution(population_size=8, max_generations=1), **changes).fit(X, y)
+    again = round_trip(clf, tmp_path)
+    assert_same(clf, again, X, y)
+    assert (again.calibration, again.C_) == (calibration, 0.5)
+    assert type(again.final_estimator) is type(clf.final_estimator)
+
+
+@pytest.fixture(scope="module")
+def curved(tmp_path_factory):
+    """A file of a model that sees numbers as curves."""
+    X, y = fuzz_models.patients()
+    path = tmp_path_factory.mktemp("curved") / "m.emsco"
+    X["age"] = X["age"].where(X.index % 3 > 0, 0.0)
+    EMSCOClassifier(fuzz_models.PRICES, search=QUICK, encoding="rank", random_state=0).fit(X, y).save(path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda r: r["columns"][0].update(kind="curve"), "wanted number, curves or category"),
+        (lambda r: r["columns"][0].pop("at_zero"), "has no at_zero"),
+        (lambda r: r["columns"][0].update(at_zero=[0.0]), "have 1 values at zero"),
+        (lambda r: r["columns"][0].update(at_zero=[0.0, None]), "wanted a number"),
+        (lambda r: r["columns"][0].update(knots=[1.0]), "not values at increasing knots"),
+        (lambda r: r["columns"][0].update(knots=[]), "not values at increasing knots"),
+        (lambda r: r["columns"][0]["knots"].reverse(), "not values at increasing knots"),
+        (lambda r: r["columns"][0]["knots"].__setitem__(0, 10**400), "wanted a number"),
+        (lambda r: r["columns"][0]["knots"].__setitem__(slice(None), [-1.5e308, 1.5e308]), "increasing knots"),
+        (lambda r: r["columns"][0].update(curves=[]), "not values at increasing knots"),
+        (lambda r: r["columns"][0]["curves"][0].append(0.0), "not values at increasing knots"),
+        (lambda r: r["columns"][0]["curves"][0].__setitem__(0, 1e300), "wanted a number"),
+        (lambda r: r["columns"][0]["curves"].__setitem__(0, 3), "wanted a list"),
+        (lambda r: r["columns"][0].update(curves=r["columns"][0]["curves"][:1], at_zero=None), "weights"),
+        (lambda r: r["learning"].update(encoding="cubic"), "wanted one of linear, rank, spline"),
+        (lambda r: r["learning"].update(C=0), "C is 0; wanted a number"),
+        (lambda r: r["learning"].update(validation=1), "validation is 1; wanted a whole number from 2"),
+        (lambda r: r["learning"].update(validation=True), "validation is True; wanted a whole number"),
+        (lambda r: r["learning"].update(validation=1.5), "validation is 1.5; wanted a number from 0 to 1"),
+        (lambda r: r["learning"].update(validation="rows"), "wanted a number of folds, a share or given"),
+        (lambda r: r["parameters"].update(preset="worst"), "preset must be one of best, paper"),
+    ],
+)
+def test_curves_and_learning_are_checked(curved, tmp_path, change, says):
+    assert isinstance(load_bytes(curved, tmp_path), EMSCOClassifier)
+    with pytest.raises(ModelFileError, match=says):
+        load_bytes(changed_json(curved, change), tmp_path)
+
+
+def test_the_learning_of_a_given_design_is_checked(tmp_path):
+    X, y = patients()
+    MultiStageClassifier(encoding="spline", C=2.0).fit(X, y).save(tmp_path / "m")
+    for wrong in ({"encoding": "auto"}, {"encoding": 3}, {"C": "auto"}, {"C": -1}):
+        with pytest.raises(ModelFileError, match="must be"):
+            load_bytes(
+                changed_json((tmp_path / "m").read_bytes(), lambda r, wrong=wrong: r["parameters"].update(wrong)),
+                tmp_path,
+            )
 
 
 CHOSEN = ("fnr", Loss([[0, 1], [5.5, 0]], reject=[0.1, 0.2]), "stages", "accuracy")
@@ -516,7 +619,7 @@ def test_checksums_are_not_proof_so_every_field_is_checked(small, tmp_path, chan
     ("name", "array", "says"),
     [
         ("designs", np.array([[0, 0, 2]]), "without gaps"),
-        ("designs", np.array([[0, 0, -1]]), "cannot be"),
+        ("designs", np.array([[0, 0, -2]]), "cannot be"),
         ("designs", np.zeros((1, 4), np.int64), "wanted <i8 of shape"),
         ("designs", np.zeros((1, 3)), "wanted <i8 of shape"),
         ("designs", np.zeros((0, 3), np.int64), "cannot be"),
