@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
 from benchmarks.common import Bar, interleaved
-from emsco import EMSCOClassifier
+from emsco import EMSCOClassifier, MultiStageClassifier
 from emsco.table import Table
 
 N_ROWS, N_FEATURES = 100_000, 15
@@ -23,9 +23,19 @@ class Decide:
         self.scikit_learn = LogisticRegression().fit(X[:3000], y[:3000])
         self.X = np.ascontiguousarray(X[3000:])
         self.clf.decide(self.X)
+        self.line, self.curves = (
+            MultiStageClassifier(np.arange(N_FEATURES) // 3, prices, encoding=encoding).fit(X[:3000], y[:3000])
+            for encoding in ("linear", "spline")
+        )
 
     def time_decide(self):
         self.clf.decide(self.X)
+
+    def time_line(self):
+        return self.line.decide(self.X)
+
+    def time_curves(self):
+        return self.curves.decide(self.X)
 
     def time_scikit_learn(self):
         self.scikit_learn.predict_proba(self.X)
@@ -52,3 +62,10 @@ def bars() -> Iterator[Bar]:
                 f"{1000 * ours:.1f} ms in one thread; predict_proba on all columns {1000 * theirs:.1f} ms in two, "
                 f"{1000 * alone:.1f} ms in one; {100 * np.mean(stage == 0):.0f} % leave at the first stage",
             )  # fmt: skip
+    bench.X = X
+    line, curves = interleaved(bench.time_line, bench.time_curves, 3)
+    visits = [float(np.mean(bench.time_line().stage + 1)), float(np.mean(bench.time_curves().stage + 1))]
+    yield Bar(
+        "decide with curves (spline) against linear, 5 stages", line / curves, "x", 0.08,
+        f"{1000 * curves:.1f} ms against {1000 * line:.1f} ms; a row visits {visits[1]:.1f} and {visits[0]:.1f} stages",
+    )  # fmt: skip

@@ -13,11 +13,14 @@ from numpy.testing import assert_array_equal
 import pandas as pd
 import pytest
 from rich.console import Console
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 import emsco
 from emsco import EMSCOClassifier, Loss, MultiStageClassifier
-from emsco.cli import run
+from emsco.cli import _SECTIONS, run
+from emsco.cli import emsco as emsco_command
 from emsco.datasets import load_heart_failure
+from emsco.report.learning import learning_record
 from tests.test_files import mutations
 
 HEART = load_heart_failure()
@@ -97,8 +100,9 @@ def test_json_of_fit_says_the_same(folder, tmp_path, capsys):
 def test_a_limit_that_nothing_meets_loses_no_work(folder, tmp_path, capsys):
     printed = call(capsys, "fit", folder / "heart.csv", *FIT, "--max-cost", 0.01, "-o", tmp_path / "m.emsco", expect=1)
     assert "error: no point of the front has max_cost = 0.01; the nearest gives way to max_cost = " in printed.err
-    assert "The model was written, with point 0 in use." in printed.err
-    assert emsco.load(tmp_path / "m.emsco").point_ == 0
+    clf = emsco.load(tmp_path / "m.emsco")
+    assert f"The model was written, with point {clf.point_} in use." in printed.err
+    assert clf.point_ == clf.front_.choose(best="combined")
 
 
 def test_searches_estimators_and_tests_can_be_chosen(folder, tmp_path, capsys):
@@ -118,6 +122,104 @@ def test_searches_estimators_and_tests_can_be_chosen(folder, tmp_path, capsys):
     call(capsys, "fit", tmp_path / "train.csv", "--target", TARGET, "-o", out, "--max-stages", 2, "--estimator",
          "naive-bayes", "--search", "best-first", *[x for c in list(frame)[:8] for x in ("--drop", c)])  # fmt: skip
     assert type(emsco.load(out).stages_[0].model).__name__ == "GaussianNB"
+
+
+SMALL = ["--max-stages", "2", *[x for c in list(HEART.data)[:7] for x in ("--drop", c)]]
+
+
+def test_a_preset_says_what_is_not_given(folder, tmp_path, capsys):
+    out = tmp_path / "m.emsco"
+    fit = ["fit", folder / "heart.csv", "--target", TARGET, "-o", out, *SMALL]
+    names = ("removal", "search", "validation", "encoding", "C", "choose", "final_estimator", "calibration")
+    for preset in ("best", "paper"):
+        printed = call(capsys, *fit, "--preset", preset)
+        clf = emsco.load(out)
+        assert clf.preset == preset
+        assert all(getattr(clf, name) is None for name in names)
+        assert clf._set_to("removal") == (preset == "best")
+        assert clf.point_ == (clf.front_.choose(best="combined") if preset == "best" else 0)
+        for sentence in learning_record(clf)["in_words"]:
+            assert sentence in printed.out
+            assert sentence in " ".join(call(capsys, "inspect", out).out.split())
+    assert type(clf.search_).__name__ == "Evolution"
+    assert (clf.encoding_, clf.C_, round(clf.validation_, 2)) == ("linear", 1.0, 0.33)
+    shown = json.loads(call(capsys, *fit, "--preset", "paper", "--no-removal", "--json").out)["learning"]
+    assert shown == json.loads(call(capsys, "inspect", out, "--json").out)["learning"] == learning_record(clf)
+    command = emsco.load(out).notes_["command"]
+    assert command.endswith("--preset paper --max-stages 2 --no-removal --output m.emsco --json"), command
+
+
+def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
+    out = tmp_path / "m.emsco"
+    fit = ["fit", folder / "heart.csv", "--target", TARGET, "-o", out, *SMALL, "--search", "evolution"]
+    printed = call(capsys, *fit, "--validation", 3, "--encoding", "spline", "--regularisation", 0.3, "--removal",
+                   "--no-test").out  # fmt: skip
+    clf = emsco.load(out)
+    assert (clf.validation, clf.encoding, clf.C, clf.removal) == (3, "spline", 0.3, True)
+    assert "logistic regression with C = 0.3; numbers are seen as ranks with bends." in printed
+    assert "in 3 folds, each row by stages trained without it" in printed
+    assert f"On {clf.front_.n_samples} out-of-fold rows, on which the design was selected (optimistic)" in printed
+    assert f"Figures of {clf.front_.n_samples} out-of-fold rows" in " ".join(call(capsys, "front", out).out.split())
+    assert "validation rows" not in printed
+    printed = call(capsys, *fit, "--validation", "0.4", "--regularisation", "auto", "--final", "boosting", "--refit",
+                   "--no-test").out  # fmt: skip
+    clf = emsco.load(out)
+    assert (clf.validation, clf.C, clf.final_estimator) == (0.4, "auto", "boosting")
+    assert type(clf.stages_[0].model).__name__ == "HistGradientBoostingClassifier"
+    assert "then the stages of the front were trained by gradient boosting and judged again" in printed
+    assert "on 40% of the rows, by stages trained on the others. The stages in use were trained on both." in printed
+    assert f"On {clf.front_.n_samples} validation rows" in printed
+    printed = call(capsys, *fit, "--validation", "0.4", "--calibration", "sigmoid").out
+    assert "calibrated (sigmoid)" in printed
+    assert emsco.load(out).calibration == "sigmoid"
+
+
+def test_boosting_in_the_search_is_boosting_by_name(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("emsco.training.boosting", lambda: HistGradientBoostingClassifier(max_iter=3))
+    call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "-o", tmp_path / "m.emsco", "--estimator", "boosting",
+         "--search", "exact", "--validation", "0.4", "--max-stages", 1, *SMALL[2:], "--drop", "sex", "--drop",
+         "smoking")  # fmt: skip
+    clf = emsco.load(tmp_path / "m.emsco")
+    assert clf.estimator == "boosting"
+    assert learning_record(clf)["in_words"][0] == "Stages learn by gradient boosting; numbers are standardised."
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        (["--preset", "worst"], 2, "'worst' is not one of 'best', 'paper'"),
+        (["--validation", "half"], 2, "--validation half: give a share such as 0.33, or a number of folds such as 5"),
+        (["--validation", "1"], 1, "validation must be"),
+        (["--validation", "1.5"], 1, "validation must be"),
+        (["--encoding", "latin-1"], 2, "'latin-1' is not one of 'linear', 'rank', 'spline', 'auto'"),
+        (["--regularisation", "strong"], 2, "--regularisation strong: give a number, or auto"),
+        (["--regularisation", "0"], 1, "C must be a positive number or auto; got 0"),
+        (["--regularisation", "nan"], 1, "C must be a positive number or auto; got nan"),
+        (["--final", "logistic"], 2, "'logistic' is not one of 'tree', 'forest', 'boosting', 'naive-bayes'"),
+        (["--calibration", "platt"], 2, "'platt' is not one of 'sigmoid', 'isotonic', 'temperature'"),
+        (["--time-limit", "3", "--preset", "paper"], 2, "goes with --search exact"),
+    ],
+)
+def test_learning_that_makes_no_sense_is_one_line(options, code, says, folder, tmp_path, capsys):
+    fit = ["fit", folder / "heart.csv", "--target", TARGET, "-o", tmp_path / "m.emsco", *options]
+    printed = call(capsys, *fit, expect=code).err
+    assert says in " ".join(printed.split())
+    assert len([line for line in printed.splitlines() if line.lower().startswith("error")]) == 1
+
+
+def test_without_skops_it_is_said_before_the_search(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("emsco.cli.find_spec", lambda name: None)
+    for options in (["--final", "boosting"], ["--calibration", "sigmoid"], ["--estimator", "tree"]):
+        fit = ["fit", folder / "heart.csv", "--target", TARGET, "-o", tmp_path / "m.emsco", *options]
+        assert "pip install 'emsco[skops]'" in call(capsys, *fit, expect=1).err
+
+
+def test_the_options_of_fit_stand_under_headings(capsys):
+    printed = call(capsys, "fit", "--help").out
+    headings = [line for line in printed.splitlines() if line.endswith(":") and not line.startswith(" ")]
+    assert headings == [f"{title}:" for title in _SECTIONS.values()]
+    for option in emsco_command.commands["fit"].params[1:]:
+        assert printed.count(f"\n  {option.opts[0]}") == 1, option.name
 
 
 def test_objectives_can_be_chosen(folder, tmp_path, capsys):
@@ -193,7 +295,7 @@ def test_front_lists_points_within_limits(model, capsys):
     clf = emsco.load(model)
     printed = call(capsys, "front", model, "--all").out
     assert f"{len(clf.front_)} of {len(clf.front_)} designs" in printed
-    assert "*0" in printed
+    assert f"*{clf.point_}" in printed
     points = json.loads(call(capsys, "front", model, "--max-cost", 400, "--sort", "cost", "--json").out)
     assert [p["point"] for p in points] == [int(i) for i in np.argsort(clf.front_.mean_cost, kind="stable")
                                             if clf.front_.mean_cost[i] <= 400]  # fmt: skip
@@ -231,7 +333,8 @@ def test_predict_writes_a_row_per_case(folder, model, tmp_path, capsys):
 
 def test_evaluate_knows_the_target(folder, model, capsys):
     record = json.loads(call(capsys, "evaluate", model, folder / "heart.csv", "--json").out)
-    expected = emsco.load(model).evaluate(HEART.data, HEART.target).points[0]
+    clf = emsco.load(model)
+    expected = clf.evaluate(HEART.data, HEART.target).points[clf.point_]
     assert record["rows"] == 299
     assert record["in_use"]["accuracy"]["value"] == expected.accuracy
     assert "on 299 test cases" in call(capsys, "evaluate", model, folder / "heart.csv").out
@@ -432,11 +535,13 @@ def test_mutated_files_never_end_in_a_traceback(folder, tmp_path_factory, data):
 def test_no_figure_is_cut_off_in_a_narrow_terminal(model, capsys, monkeypatch, width):
     monkeypatch.setattr("emsco.report.console.console", lambda: Console(width=width, highlight=False))
     shown = call(capsys, "inspect", model).out
-    result = emsco.load(model).evaluation_.points[0]
+    clf = emsco.load(model)
+    result = clf.evaluation_.points[clf.point_]
     low, high = result.interval("mean_cost")
     assert f"{result.mean_cost:,.2f}" in shown
     assert f"({low:,.1f}-{high:,.1f})" in shown
-    assert "(95-100)" in shown
+    low, high = result.interval("coverage")
+    assert f"({100 * low:.0f}-{100 * high:.0f})" in shown
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from emsco.datasets import load_heart_failure
 from emsco.exceptions import FileError
 from emsco.report.console import print_results, print_stages
 from emsco.report.html import write_report
+from emsco.report.learning import judged
 
 _THRESHOLD = 0.75  # the paper's for this data set
 
@@ -41,7 +42,7 @@ def main(report: Path | None = None) -> None:
     print(
         f"{certificate.n_designs:,} ways to buy 12 features in up to 10 stages. These {len(clf.front_)} are the ones "
         f"that no\nother beats, all of them: {certificate.n_walked:,} were looked at, the rest ruled out, in "
-        f"{clf.search_seconds_:.1f} s.\nFittest first, on {clf.front_.n_samples} validation patients:\n"
+        f"{clf.search_seconds_:.1f} s.\nFittest first, on {clf.front_.n_samples} {judged(clf)} patients:\n"
     )
     print(clf.front_)
     print(f"\nIn use: point {clf.point_}, the fittest. What happens to the held-out patients:")

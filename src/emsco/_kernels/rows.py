@@ -85,13 +85,11 @@ def _bend(cells: Array, at: int, waiting: Array, knots: Array, curves: Array, at
                 infinite = np.int64(i)
             within = min(max(value, knots[0]), knots[last])
             low = 0
-            high = last
-            while high - low > 1:
-                middle = (low + high) // 2
-                if knots[middle] <= within:
-                    low = middle
-                else:
-                    high = middle
+            n_pieces = last
+            while n_pieces > 1:  # no branch to be guessed wrong
+                half = n_pieces // 2
+                low += half if knots[low + half] <= within else 0
+                n_pieces -= half
             share = (within - knots[low]) / (knots[low + 1] - knots[low])
             for j in range(n_curves):
                 Z[j, i] = curves[j, low] + share * (curves[j, low + 1] - curves[j, low])
