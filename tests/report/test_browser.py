@@ -11,6 +11,7 @@ import pytest
 
 from emsco import EMSCOClassifier, Evolution, MultiStageClassifier, Prices
 from emsco.report.html import render_page, write_report
+from emsco.report.learning import learning_record
 from emsco.report.summary import summarise
 from tests.report.test_html import HOSTILE
 
@@ -81,6 +82,23 @@ def test_without_an_evaluation_it_says_that_figures_are_optimistic(open_page, fi
     page = open_page((tmp_path / "report.html").as_uri())
     assert "optimistic" in page.inner_text("#basis.warning")
     assert page.is_hidden("#results")
+
+
+@pytest.mark.parametrize("validation", [5, 0.3])
+def test_rows_that_judged_are_called_by_their_name(validation, open_page, fitted, held_out, tmp_path):
+    clf = EMSCOClassifier(search=fitted.search, max_stages=2, validation=validation, random_state=0).fit(*held_out)
+    word, other = ("out-of-fold", "validation") if validation == 5 else ("validation", "out-of-fold")
+    for evaluation in (None, clf.evaluate(*held_out)):
+        write_report(clf, tmp_path / "report.html", evaluation=evaluation)
+        page = open_page((tmp_path / "report.html").as_uri())
+        shown = page.inner_text("body")
+        assert f"{word} row" in page.inner_text("#scatter-note")
+        assert page.locator("#picked th[scope=col]").first.inner_text() == word
+        assert page.inner_text("#learning") == " ".join(learning_record(clf)["in_words"])
+        assert f"{other} row" not in shown
+        assert f"{word} rows" in page.inner_text("#basis" if evaluation is None else "#points")
+        headline = page.inner_text("#headline")
+        assert headline.count("answers once it is at least") == 1
 
 
 def stage_names(page):

@@ -3,10 +3,12 @@ import json
 import numpy as np
 from numpy.testing import assert_array_equal
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 from emsco import EMSCOClassifier, Evaluation, Exact, MultiStageClassifier, Prices, __version__
 from emsco.evaluation import binomial_interval
 from emsco.exceptions import InvalidInputError
+from emsco.report.learning import learning_record
 from emsco.report.summary import stage_flow, stage_reliability, summarise, threshold_sweep
 from tests.report.conftest import HEART
 
@@ -66,6 +68,28 @@ def test_every_point_has_the_counts_of_the_evaluation(fitted, evaluation):
         for name, figure in (("coverage", "coverage"), ("accuracy", "accuracy"), ("cost", "mean_cost")):
             assert part[name] == pytest.approx(getattr(result, figure), **ROUNDED)
             assert part[f"{name}_interval"] == pytest.approx(result.interval(figure), **ROUNDED)
+
+
+def test_how_stages_learn_is_told(fitted):
+    summary = summarise(fitted)
+    assert summary["judged"] == "out-of-fold"
+    assert summary["learning"] == " ".join(learning_record(fitted)["in_words"])
+    assert "in 5 folds, each row by stages trained without it" in summary["learning"]
+    settings = summary["settings"]
+    assert (settings["removal"], settings["validation"], settings["choose"]) == ("True", "5", "combined")
+    assert settings["encoding"] == f"auto, which used {fitted.encoding_}"
+    assert settings["C"] == f"auto, which used {fitted.C_}"
+    given = EMSCOClassifier(search=fitted.search, max_stages=2, encoding="rank", C=2, removal=False, random_state=0)
+    given.fit(HEART.data[:200], HEART.target[:200], HEART.data[200:], HEART.target[200:])
+    summary = summarise(given)
+    assert summary["judged"] == "validation"
+    assert summary["learning"] == (
+        "Stages learn by logistic regression with C = 2; numbers are seen as ranks. Designs were judged on rows given "
+        "for it, by stages trained on the others."
+    )
+    assert (summary["settings"]["encoding"], summary["settings"]["C"]) == ("rank", "2")
+    alone = MultiStageClassifier(estimator=GaussianNB(), encoding="spline").fit(HEART.data, HEART.target)
+    assert summarise(alone)["learning"] == "Stages learn by GaussianNB; numbers are seen as ranks with bends."
 
 
 def test_units_show_columns_prices_and_groups():
