@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import csv
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
+from itertools import pairwise
 import json
 from math import ceil, sqrt
 from pathlib import Path
@@ -432,32 +433,48 @@ def plot_bars(rows: Sequence[Row], path: Path) -> None:
     plt.close(figure)
 
 
+def _label_heights(values: Sequence[float]) -> FloatArray:
+    """Return heights for labels beside points, moved apart where they would overlap."""
+    order = np.argsort(values, kind="stable")
+    heights = np.array(values, dtype=np.float64)
+    gap = 0.032 * max(float(np.ptp(heights)), 1e-9)
+    for below, above in pairwise(order):
+        heights[above] = max(heights[above], heights[below] + gap)
+    return np.asarray(heights - (heights - np.array(values)).mean())
+
+
 def plot_scatter(rows: Sequence[Row], path: Path) -> None:
     """Draw accuracy against mean cost, coloured by coverage, a picture per data set."""
     plt = pyplot()
     datasets = list(dict.fromkeys(row.dataset for row in rows))
+    n_lines = ceil(len(datasets) / 2)
+    width = min(len(datasets), 2)
     figure, axes = plt.subplots(
-        1, len(datasets), figsize=(4.6 * len(datasets), 4.2), squeeze=False, layout="constrained"
+        n_lines, width, figsize=(5.2 * width, 4.4 * n_lines), squeeze=False, layout="constrained"
     )
+    for ax in axes.ravel()[len(datasets) :]:
+        ax.set_visible(False)
     points = None
-    for ax, dataset in zip(axes[0], datasets, strict=True):
+    for ax, dataset in zip(axes.ravel(), datasets, strict=False):
         here = [row for row in rows if row.dataset == dataset and not np.isnan(row.mean["accuracy"])]
         x, y = [row.mean["mean_cost"] for row in here], [100 * row.mean["accuracy"] for row in here]
         colour = [100 * row.mean["coverage"] for row in here]
         area = [110 if row.method == "EMSCO" else 50 for row in here]
         points = ax.scatter(x, y, c=colour, s=area, cmap="cividis", vmin=0, vmax=100, edgecolors="black", zorder=3)
-        for row, a, b in zip(here, x, y, strict=True):
+        for row, a, b, height in zip(here, x, y, _label_heights(y), strict=True):
             weight = "bold" if row.method == "EMSCO" else "normal"
             side = -1 if a > 0.6 * max(x) else 1  # into the picture
             ax.annotate(
-                row.method, (a, b), xytext=(6 * side, 4), textcoords="offset points", fontsize=7, fontweight=weight,
-                ha="left" if side > 0 else "right",
+                row.method, (a, b), xytext=(a + side * 0.03 * max(x), height), fontsize=7, fontweight=weight,
+                ha="left" if side > 0 else "right", va="center",
+                arrowprops={"arrowstyle": "-", "color": "#999999", "linewidth": 0.5, "shrinkA": 0, "shrinkB": 3},
             )  # fmt: skip
         ax.set_title(dataset)
         ax.set_xlabel("mean cost")
         ax.grid(alpha=0.3)
         ax.margins(x=0.18)
-    axes[0][0].set_ylabel("accuracy of the labels given (%)")
-    figure.colorbar(points, ax=axes[0].tolist(), label="coverage (%)")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("accuracy of the labels given (%)")
+    figure.colorbar(points, ax=axes.ravel().tolist(), label="coverage (%)")
     figure.savefig(path, dpi=150)
     plt.close(figure)
