@@ -93,7 +93,7 @@ def test_json_of_fit_says_the_same(folder, tmp_path, capsys):
     assert record["in_use"]["mean_cost"] <= 400
     assert record["certificate"]["proven"]
     test = clf.evaluation_.points[clf.point_]
-    assert record["test"]["in_use"]["accuracy"]["value"] == test.accuracy
+    assert record["test"]["in_use"]["accuracy"]["value"] == (test.accuracy if sum(test.answered) else None)
     assert [record["test"]["in_use"]["coverage"]["interval_95"][i] for i in (0, 1)] == list(test.interval("coverage"))
 
 
@@ -219,7 +219,7 @@ def test_the_options_of_fit_stand_under_headings(capsys):
     headings = [line for line in printed.splitlines() if line.endswith(":") and not line.startswith(" ")]
     assert headings == [f"{title}:" for title in _SECTIONS.values()]
     for option in emsco_command.commands["fit"].params[1:]:
-        assert printed.count(f"\n  {option.opts[0]}") == 1, option.name
+        assert len(re.findall(rf"^  {option.opts[0]}(?![\w-])", printed, re.MULTILINE)) == 1, option.name
 
 
 def test_objectives_can_be_chosen(folder, tmp_path, capsys):

@@ -17,7 +17,8 @@ def test_the_demo_prints_front_stages_and_comparison(capsys, tmp_path):
     text = printed.out
     assert re.search(r"[\d,]+ ways to buy 12 features.*These \d+ are the ones that no\nother beats, all of them", text)
     assert re.search(r"^point +fitness +stages +coverage +accuracy +mean cost", text, re.MULTILINE)
-    assert re.search(r"^ +1 +age +10 +75 +\d+ +\d+", text, re.MULTILINE)
+    assert re.search(r"^ +1 +\w.* +\d+ +75 +\d+ +\d+", text, re.MULTILINE)
+    assert "224 out-of-fold patients" in text
     ours = re.search(r"the design in use +[\d.]+ % \(.+?\) +[\d.]+ % \(.+?\) +\d+ of \d+ +([\d.,]+)", text)
     assert re.search(r"buy everything, always answer +100.0 % \(95-100\).+ of 75 +750.00", text)
     assert ours

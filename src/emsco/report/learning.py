@@ -21,7 +21,7 @@ def learning_record(clf: Any) -> dict[str, Any]:
         "validation": None,
         "refit": False,
     }
-    if hasattr(clf, "front_"):
+    if hasattr(clf, "encoding_"):
         record["final_estimator"] = None if clf.final_estimator is None else _name(clf.final_estimator)
         record |= {"encoding": clf.encoding_, "C": clf.C_}
         record |= {"calibration": clf.calibration, "validation": clf.validation_, "refit": bool(clf.refit)}

@@ -267,7 +267,7 @@ def _settings(clf: Any) -> dict[str, str]:
     """Return the parameters in words (prices have a table of their own), and the versions behind them."""
     given = {name: value for name, value in clf.get_params(deep=False).items() if name != "costs"}
     settings = {name: _in_words(value) for name, value in given.items()}
-    if hasattr(clf, "front_"):
+    if hasattr(clf, "encoding_"):
         settings |= {name: _in_words(value) for name, value in clf._from_preset().items()}
         for name in ("search", "encoding", "C"):
             if settings[name] == "auto":
