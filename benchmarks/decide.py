@@ -19,7 +19,9 @@ class Decide:
     def setup(self):
         X, y = make_classification(N_ROWS + 3000, N_FEATURES, n_informative=8, flip_y=0.1, random_state=0)
         prices = np.random.default_rng(0).choice([10, 100, 1000], N_FEATURES)
-        self.clf = EMSCOClassifier(prices, max_stages=5, random_state=0).fit(X[:3000], y[:3000])
+        self.clf = EMSCOClassifier(prices, max_stages=5, random_state=0, search="auto", preset="paper").fit(
+            X[:3000], y[:3000]
+        )
         self.scikit_learn = LogisticRegression().fit(X[:3000], y[:3000])
         self.X = np.ascontiguousarray(X[3000:])
         self.clf.decide(self.X)

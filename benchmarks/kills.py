@@ -27,7 +27,7 @@ runs = {
 }
 X, y = make_classification(700, 13, n_informative=8, n_redundant=3, flip_y=0.15, random_state=3)
 n_jobs = 2 if sys.argv[1] == "exact" else 1
-clf = EMSCOClassifier(costs=range(1, 14), random_state=0, n_jobs=n_jobs, **runs[sys.argv[1]])
+clf = EMSCOClassifier(costs=range(1, 14), random_state=0, n_jobs=n_jobs, preset="paper", **runs[sys.argv[1]])
 clf.fit(X, y, checkpoint=sys.argv[2] or None)
 front = clf.front_
 print(front.designs.tolist(), front.n_ties.tolist(), front.mean_cost.tolist(), front.accuracy.tolist(),

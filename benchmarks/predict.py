@@ -56,7 +56,7 @@ def bars() -> Iterator[Bar]:
     names = [f"f{i}" for i in range(N_FEATURES)]
     frame = pd.DataFrame(X, columns=names)
     prices = rng.choice([1.0, 10.0, 100.0], N_FEATURES)
-    clf = EMSCOClassifier(prices, max_stages=4, random_state=0).fit(frame, y)
+    clf = EMSCOClassifier(prices, max_stages=4, random_state=0, search="auto", preset="paper").fit(frame, y)
     with TemporaryDirectory() as folder:
         here = Path(folder)
         clf.save(here / "model.emsco")

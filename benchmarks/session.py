@@ -17,7 +17,9 @@ class Sessions:
     def setup(self):
         heart = load_heart_failure()
         self.X = heart.data
-        self.clf = EMSCOClassifier(heart.prices, random_state=0).fit(heart.data, heart.target)
+        self.clf = EMSCOClassifier(heart.prices, random_state=0, search="auto", preset="paper").fit(
+            heart.data, heart.target
+        )
         self.scikit_learn = make_pipeline(StandardScaler(), LogisticRegression()).fit(heart.data, heart.target)
         self.rows = heart.data.to_dict("records")
         self.one_row = heart.data.iloc[[0]]

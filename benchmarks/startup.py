@@ -15,7 +15,7 @@ from emsco import EMSCOClassifier
 from emsco.datasets import load_heart_failure
 heart = load_heart_failure()
 start = perf_counter()
-clf = EMSCOClassifier(heart.prices, random_state=0).fit(heart.data, heart.target)
+clf = EMSCOClassifier(heart.prices, random_state=0, search="auto", preset="paper").fit(heart.data, heart.target)
 clf.decide(heart.data)
 print(perf_counter() - start)
 """
