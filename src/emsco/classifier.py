@@ -22,7 +22,6 @@ from emsco.front import Front, check_choice, make_front, spread
 from emsco.guarantee import Answers, Guarantee, Plan, Promise, check, plan
 from emsco.objectives import PAPER, Aims, check_objectives, combined_score, measure
 from emsco.operators.elitism import unique_vectors
-from emsco.operators.removal import leave_out
 from emsco.partition import BoolArray, IntArray, acquired_sets, check_design, compress, count_solutions
 from emsco.prices import Costs, PriceList, resolve
 from emsco.problem import check_columns, check_target, check_validation_size, known_codes, split_rows
@@ -60,6 +59,7 @@ _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would 
 _AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
 _SETS_AT_ONCE = 64  # trained between two signs of progress
 _FEW_UNITS = 14  # all their feature sets are trained in seconds
+_MOST_PROBED = 15  # units that they buy
 _N_PROBES = 40  # random designs on which encodings and strengths are compared
 _MOST_FINAL = 60  # designs of a front whose stages are trained again by a final estimator
 _CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
@@ -522,7 +522,11 @@ class EMSCOClassifier(StagedClassifier):
         most = min(max_stages, 6)
         n_stages = rng.integers(min(2, most), most, size=_N_PROBES, endpoint=True)
         stages = rng.integers(n_stages[:, None], size=(_N_PROBES, prices.n_units))
-        designs = compress(leave_out(stages, rng=rng) if self._set_to("removal") else stages)
+        if self._set_to("removal"):  # with as many units as good designs buy: large sets take long
+            n_bought = rng.integers(1, min(prices.n_units, _MOST_PROBED), size=(_N_PROBES, 1), endpoint=True)
+            order = rng.permuted(np.tile(np.arange(prices.n_units), (_N_PROBES, 1)), axis=1)
+            stages = np.where(order < n_bought, stages, -1)
+        designs = compress(stages)
 
         def score(trainer: StageTrainer) -> float:
             if isinstance(self.threshold, Guarantee):
