@@ -13,7 +13,7 @@ X, X_test, y, y_test = train_test_split(heart.data, heart.target, test_size=0.25
 clf = EMSCOClassifier(heart.prices, threshold=0.75, random_state=0).fit(X, y)
 
 display = FrontDisplay.from_estimator(clf)  # clf.front_.plot() draws the points alone
-display.ax_.set_title(f"{len(clf.front_)} ways to buy 12 features, none beaten by another", fontsize=11)
+display.ax_.set_title(f"{len(clf.front_)} ways to buy up to 12 features, none beaten by another", fontsize=11)
 display.ax_.set_xlabel("mean price paid per patient")
 display.ax_.set_ylabel("answers that are right (%), out of fold")
 display.figure_.savefig(sys.argv[1] if len(sys.argv) > 1 else "frontier.png", dpi=150)
