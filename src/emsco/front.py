@@ -170,7 +170,7 @@ class Front:
 
     @property
     def combined(self) -> FloatArray:
-        """Coverage + accuracy + the share of the price of everything that is saved: the paper's combined score."""
+        """Coverage + accuracy + the share of the price of everything that is saved, the paper's combined score."""
         spent = self.mean_cost / self.total_price if self.total_price > 0 else np.zeros(len(self))
         return np.asarray(self.coverage + np.nan_to_num(self.accuracy) + 1 - spent)
 

@@ -227,7 +227,7 @@ class StagesDisplay:
         axis.tick_params(axis="y", labelleft=False)
         axis.set_ylim(stages.size - 0.4, -0.6)
         _finish(axis, "money per input", "", "What is paid", grid="x")
-        axis.legend(loc="upper right", fontsize=8, framealpha=0.9)
+        axis.legend(loc="best", fontsize=8, framealpha=0.9)
 
 
 class ThresholdDisplay:
