@@ -180,7 +180,7 @@ def test_auto_goes_over_to_best_first_if_the_proof_needs_too_many_states(monkeyp
     X = rng.normal(size=(150, 10))
     y = X[:, 0] + X[:, 1] + rng.normal(size=150) > 0
     clf = EMSCOClassifier(random_state=0).fit(X, y)
-    assert clf.search_ == BestFirst()
+    assert clf.search_ == BestFirst(focus=0.5)
     assert clf.front_.certificate is None
     assert clf.n_generations_ > 0
     assert len(clf.decide(X)) == 150
