@@ -123,6 +123,23 @@ def known_codes(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.int64]
     return codes  # both are sorted and equal as sets, so the indices agree
 
 
+def count_classes(codes: NDArray[np.int64], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Return how many rows each class has, to be split; raise if none can be, and warn of those that cannot."""
+    counts = np.bincount(codes, minlength=classes.size)
+    if counts.max() < 2:
+        raise InvalidTargetError(
+            f"each of the {classes.size} classes has a single row, so none is left to validate; add rows."
+        )
+    if counts.min() < 2:
+        warnings.warn(
+            f"the classes {classes[counts < 2].tolist()} have a single row: it trains, so the designs are not judged "
+            "on these classes. Add rows of them, or drop them.",
+            RareClassWarning,
+            stacklevel=4,
+        )
+    return counts
+
+
 def split_rows(
     codes: NDArray[np.int64], fraction: Any, rng: np.random.Generator, classes: NDArray[Any]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -145,18 +162,7 @@ def split_rows(
             f"validation must be a fraction of the rows strictly between 0 and 1, such as 1/3; got {fraction!r}. "
             "Or pass X_val and y_val to fit."
         )
-    counts = np.bincount(codes, minlength=classes.size)
-    if counts.max() < 2:
-        raise InvalidTargetError(
-            f"each of the {classes.size} classes has a single row, so none is left to validate; add rows."
-        )
-    if counts.min() < 2:
-        warnings.warn(
-            f"the classes {classes[counts < 2].tolist()} have a single row: it trains, so the designs are not judged "
-            "on these classes. Add rows of them, or drop them.",
-            RareClassWarning,
-            stacklevel=3,
-        )
+    counts = count_classes(codes, classes)
     validates = np.zeros(codes.size, dtype=np.bool_)
     for code, count in enumerate(counts):
         n_validation = min(max(int(np.floor(count * float(fraction) + 0.5)), 1), int(count) - 1)

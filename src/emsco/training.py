@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.encoding import ENCODINGS, Encoder
-from emsco.exceptions import InvalidParameterError, InvalidTargetError, RareClassWarning, SuspiciousColumnWarning
+from emsco.exceptions import InvalidParameterError, SuspiciousColumnWarning
 from emsco.partition import BoolArray, IntArray
 from emsco.prices import PriceList
-from emsco.problem import Problem, unit_membership
+from emsco.problem import Problem, count_classes, unit_membership
 from emsco.stages.base import StageTrainer
 from emsco.stages.crossfit import CrossFitTrainer
 from emsco.stages.estimator import EstimatorTrainer
@@ -279,18 +279,7 @@ def make_folds(validation: Any, codes: IntArray, classes: NDArray[Any], rng: np.
 
 
 def _stratified(n_folds: int, codes: IntArray, classes: NDArray[Any], rng: np.random.Generator) -> Folds:
-    counts = np.bincount(codes, minlength=classes.size)
-    if counts.max() < 2:
-        raise InvalidTargetError(
-            f"each of the {classes.size} classes has a single row, so none is left to validate; add rows."
-        )
-    if counts.min() < 2:
-        warnings.warn(
-            f"the classes {classes[counts < 2].tolist()} have a single row: it trains, so the designs are not judged "
-            "on these classes. Add rows of them, or drop them.",
-            RareClassWarning,
-            stacklevel=4,
-        )
+    counts = count_classes(codes, classes)
     number = np.full(codes.size, -1)
     dealt = 0
     for code, count in enumerate(counts):
