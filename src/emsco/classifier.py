@@ -5,7 +5,7 @@ from functools import partial
 from math import ceil
 from os import PathLike
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 import warnings
 
 import numpy as np
@@ -51,9 +51,6 @@ from emsco.training import (
     settle,
     sureness,
 )
-
-if TYPE_CHECKING:
-    pass
 
 _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
 _AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
@@ -366,7 +363,7 @@ class EMSCOClassifier(StagedClassifier):
             Numbers, booleans, text or categories; missing values are allowed.
         y : array-like of shape (n_rows,)
         X_val, y_val : like X and y, optional
-            Rows that score the designs. Without them, a share ``validation`` of X does.
+            Rows that score the designs. Without them, rows of X do, as ``validation`` says.
         X_cal, y_cal : like X and y, optional
             Rows that calibrate a ``Guarantee``, drawn as new rows will be. Without them, a share of X does.
         checkpoint : path-like or None
