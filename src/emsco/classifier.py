@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from emsco import __version__
 from emsco.acquisition import plain_classes
 from emsco.calibration import CalibrationRows, set_aside
-from emsco.cascade import Cascade
+from emsco.cascade import Cascade, Tally
 from emsco.checkpoint import Arrays, Checkpoint, fingerprint
 from emsco.exceptions import InvalidInputError, InvalidParameterError, SearchInterruptedWarning, SuspiciousColumnWarning
 from emsco.front import Front, check_choice, make_front, spread
@@ -29,14 +29,16 @@ from emsco.progress import PhaseLine, ProgressLine
 from emsco.ranking import pareto_rank
 from emsco.rejection import RejectRule, check_rule, resolve_rule
 from emsco.search.bestfirst import BestFirst, Pool, search_best_first
+from emsco.search.chains import Sureness, cuts, finest, merged, orders
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact import Exact, check_affordable, estimate_seconds, is_affordable, search_exactly
 from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
 from emsco.staged import StagedClassifier, check_n_jobs, check_seed, distinct_sets, set_key
 from emsco.stages.base import StageModel, StageTrainer
-from emsco.stages.cache import StageCache
+from emsco.stages.cache import StageCache, sets_at_once
 from emsco.stages.estimator import check_estimator_usable
 from emsco.table import Rows, Table, check_size
+from emsco.thresholds import SEARCHED, is_auto, tune
 from emsco.training import (
     Recipe,
     Rehearsal,
@@ -58,7 +60,8 @@ _SETS_AT_ONCE = 64  # trained between two signs of progress
 _FEW_UNITS = 14  # all their feature sets are trained in seconds
 _MOST_PROBED = 15  # units that they buy
 _N_PROBES = 40  # random designs on which encodings and strengths are compared
-_MOST_FINAL = 60  # designs of a front whose stages are trained again by a final estimator
+_MOST_FINAL = 30  # designs of a front whose stages are trained again by a final estimator
+_MOST_MERGED = 200_000  # designs that need no other feature sets than these
 _CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
 _PILOT = 1 / 3  # of the rows of a given design choose, before a last training, which thresholds are calibrated
 
@@ -155,6 +158,11 @@ class MultiStageClassifier(StagedClassifier):
         -------
         self
         """
+        if is_auto(self.threshold):
+            raise InvalidParameterError(
+                "the threshold 'auto' is for EMSCOClassifier, which has rows that judge; give a given design a number, "
+                "one per class or stage, or a Guarantee."
+            )
         check_rule(_searched(self.threshold))
         check_learning(self.encoding, self.C, automatic=False)
         seed = check_seed(self.random_state)
@@ -203,10 +211,12 @@ class EMSCOClassifier(StagedClassifier):
     ----------
     costs : None, array-like, mapping or Prices
         Price of each column, in order or by name, or of units that yield several. None: every column costs 1.
-    threshold : float, mapping, sequence or Guarantee
+    threshold : float, mapping, sequence, Guarantee or "auto"
         A row leaves with a label as soon as its top class probability is at least this: one number; a number per
         class, by label, of which that of the top class counts; numbers for stage after stage, of which the last one
-        holds for all further stages; or ``Guarantee(...)``, which calibrates them.
+        holds for all further stages; or ``Guarantee(...)``, which calibrates them. "auto": each point of the front has
+        thresholds of its own, one for its early exits and one for its last stage, chosen on the rows that score; for
+        those who know what they can spend and how many labels they need rather than how sure a label must be.
     estimator : classifier, "boosting" or None
         Trained at each stage on the features bought so far. None: l2 logistic regression, trained in batches; any
         scikit-learn classifier with ``predict_proba`` works, one clone per feature set; "boosting" is scikit-learn's
@@ -437,6 +447,7 @@ class EMSCOClassifier(StagedClassifier):
             if journal.phase == BestFirst.__name__ and self._set_to("search") == "auto":
                 settings = _auto(prices.n_units)  # the proof was given up before
         cache, cascade = self._scoring(setup, y_validation, prices, rule, aims, checkpoint)
+        sure = partial(_sureness, cache, y_validation, classes.size)
         front: Front | None = None
         started = perf_counter() - (journal.seconds if journal else 0.0)
         if isinstance(settings, Exact):
@@ -445,13 +456,25 @@ class EMSCOClassifier(StagedClassifier):
             )
         if front is None:
             settings = _auto(prices.n_units) if isinstance(settings, Exact) else settings
-            front = self._search(settings, cache, cascade, prices, aims, max_stages, search_rng, history, journal)
+            front = self._search(settings, cache, cascade, sure, prices, aims, max_stages, search_rng, history, journal)
         seconds = perf_counter() - started
         n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
         self.classes_, self._prices, self._named = classes, prices, table.named
-        if final is not None:
-            setup = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
-            front, cache = self._judge_again(front, setup, y_validation, prices, rule, aims)
+        if final is not None or is_auto(self.threshold):
+            designs, strong = front.designs, None
+            if final is not None:
+                designs = designs[spread(front, _MOST_FINAL)]
+                setup = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
+                cache, cascade = self._scoring(setup, y_validation, prices, rule, aims, None)
+                strong = partial(_sureness, cache, y_validation, classes.size)
+                self._train_final(cache, designs)
+            if recipe.estimator is None:
+                designs = np.concatenate([designs, [finest(order) for order in orders(sure, prices, strong)]])
+            designs = self._merged(designs, max_stages)
+            if is_auto(self.threshold):
+                front = tune(designs, cache, cascade, prices, y_validation, classes.size, aims)
+            else:
+                front = _judged(designs, cascade.tally(designs), prices, aims)
         plans: list[Plan] = []
         if parts.calibration is not None:
             plans = _plan(self, front.designs, _rehearsed(cache, y_validation), parts.calibration)
@@ -527,7 +550,8 @@ class EMSCOClassifier(StagedClassifier):
 
         def score(trainer: StageTrainer) -> float:
             if isinstance(self.threshold, Guarantee):
-                return sureness(trainer, distinct_sets(designs), y, n_classes)
+                sets = distinct_sets(designs)
+                return float(sureness(trainer.outcomes(sets, trainer.train(sets)), y, n_classes).mean())
             cache = StageCache(trainer, y, n_units=prices.n_units, threshold=rule, max_bytes=int(self.cache_bytes))
             reached = np.sort(combined_score(Cascade(cache, prices).tally(designs), prices.total))
             return float(reached[-_N_PROBES // 4 :].mean())
@@ -554,12 +578,14 @@ class EMSCOClassifier(StagedClassifier):
             final = CalibratedClassifierCV(final, method=self.calibration, cv=_CALIBRATION_FOLDS, ensemble=False)
         return Recipe(final, encoding, recipe.C)
 
-    def _judge_again(
-        self, front: Front, setup: Setup, y: IntArray, prices: PriceList, rule: RejectRule, aims: Aims | None
-    ) -> tuple[Front, StageCache]:
-        """Return what is non-dominated of a front once its stages are trained in another way."""
-        designs = front.designs[spread(front, _MOST_FINAL)]
-        cache, cascade = self._scoring(setup, y, prices, rule, aims, None)
+    def _merged(self, designs: IntArray, max_stages: int) -> IntArray:
+        """Return all designs that need no other feature sets than these do, as far as there are not too many."""
+        limits: dict[str, Any] = {"max_stages": max_stages, "removal": bool(self._set_to("removal"))}
+        limits["most"] = max(_MOST_MERGED // len(designs), 1)
+        return np.unique(np.concatenate([merged(design, **limits) for design in designs]), axis=0)
+
+    def _train_final(self, cache: StageCache, designs: IntArray) -> None:
+        """Train the feature sets of designs; it may take its time."""
         sets = distinct_sets(designs)
         line = PhaseLine() if self.verbose else None
         for i in range(0, len(sets), _SETS_AT_ONCE):
@@ -568,14 +594,6 @@ class EMSCOClassifier(StagedClassifier):
                 line("training the final stages", min((i + _SETS_AT_ONCE) / len(sets), 1.0))
         if line is not None:
             line.close()
-        tally = cascade.tally(designs)
-        objectives = measure(tally) if aims is None else aims.measure(tally)
-        rank = pareto_rank(objectives)
-        best = np.flatnonzero(rank == rank.max())
-        best = best[unique_vectors(np.arange(best.size), tally.select(best).vectors)]
-        ties = [design[None] for design in designs[best]]
-        n_ties = np.ones(best.size, dtype=np.int64)
-        return make_front(designs[best], tally.select(best), n_ties, ties, prices, aims=aims), cache
 
     def _scoring(
         self,
@@ -680,6 +698,7 @@ class EMSCOClassifier(StagedClassifier):
         settings: Evolution | BestFirst,
         cache: StageCache,
         cascade: Cascade,
+        sure: Sureness,
         prices: PriceList,
         aims: Aims | None,
         max_stages: int,
@@ -713,8 +732,9 @@ class EMSCOClassifier(StagedClassifier):
         if isinstance(settings, Evolution):
             found = evolve(cascade.tally, settings, **size, on_generation=on_generation, journal=journal)
         else:
-            score = partial(combined_score, total=prices.total)
-            found = search_best_first(cascade.tally, settings, **size, on_batch=on_batch, journal=journal, score=score)
+            size["score"] = partial(combined_score, total=prices.total)
+            size["chains"] = partial(self._chains, sure, prices, max_stages)
+            found = search_best_first(cascade.tally, settings, **size, on_batch=on_batch, journal=journal)
         if line is not None:
             line.close()
         if found.interrupted:
@@ -725,6 +745,13 @@ class EMSCOClassifier(StagedClassifier):
             )
         n_ties = np.array([len(tied) for tied in found.ties])
         return make_front(found.designs, found.tally, n_ties, found.ties, prices, aims=aims)
+
+    def _chains(self, sure: Sureness, prices: PriceList, max_stages: int, most: int) -> IntArray:
+        """Return up to so many designs that buy in the orders in which units are worth it."""
+        found = orders(sure, prices)
+        limits: dict[str, Any] = {"max_stages": max_stages, "removal": bool(self._set_to("removal"))}
+        limits["most"] = most // len(found)
+        return np.unique(np.concatenate([cuts(order, **limits) for order in found]), axis=0)
 
     def _search_exactly(
         self,
@@ -894,8 +921,20 @@ class _Journal:
         self._checkpoint.save(with_history)
 
 
+def _judged(designs: IntArray, tally: Tally, prices: PriceList, aims: Aims | None) -> Front:
+    """Return what is non-dominated of designs, each objective vector once."""
+    rank = pareto_rank(measure(tally) if aims is None else aims.measure(tally))
+    best = np.flatnonzero(rank == rank.max())
+    best = best[unique_vectors(np.arange(best.size), tally.select(best).vectors)]
+    ties = [design[None] for design in designs[best]]
+    n_ties = np.ones(best.size, dtype=np.int64)
+    return make_front(designs[best], tally.select(best), n_ties, ties, prices, aims=aims)
+
+
 def _searched(threshold: Any) -> Any:
     """Return the threshold that designs are searched with."""
+    if is_auto(threshold):
+        return SEARCHED
     return threshold.searched if isinstance(threshold, Guarantee) else threshold
 
 
@@ -917,6 +956,13 @@ def _rehearsed(cache: StageCache, y: IntArray) -> Callable[[IntArray], Answers]:
     return answers
 
 
+def _sureness(cache: StageCache, y: IntArray, n_classes: int, sets: BoolArray) -> NDArray[np.float64]:
+    """Return how sure feature sets are of the truth, some of them at a time."""
+    step = min(sets_at_once(y.size), cache.capacity)
+    parts = [sureness(cache.outcomes(sets[i : i + step]), y, n_classes) for i in range(0, len(sets), step)]
+    return np.concatenate(parts)
+
+
 def _check(
     clf: StagedClassifier, plans: list[Plan], designs: IntArray, rows: CalibrationRows | None
 ) -> tuple[Promise, ...]:
@@ -935,7 +981,7 @@ def _train(trainer: StageTrainer, sets: BoolArray) -> list[StageModel]:
 
 def _auto(n_units: int) -> BestFirst:
     """Return how "auto" searches what it cannot prove: many features make many sets to train."""
-    return BestFirst(focus=0.5) if n_units <= _FEW_UNITS else BestFirst(max_designs=15_000, focus=0.5)
+    return BestFirst(focus=0.5) if n_units <= _FEW_UNITS else BestFirst(max_designs=30_000, focus=0.5)
 
 
 def _check_search(search: Any) -> None:

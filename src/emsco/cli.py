@@ -177,7 +177,8 @@ _ONE_ERROR = click.option(
     multiple=True,
     metavar="SHARE",
     help="Least confidence of a label: one number, one per class as spam=0.95,ham=0.8 (repeatable), or one per stage "
-    "as 0.95,0.9,0.8, of which the last holds for all further stages.  [default: 0.75]",
+    "as 0.95,0.9,0.8, of which the last holds for all further stages. auto: each design gets thresholds of its own, "
+    "for those who have a budget (--max-cost) and a coverage (--min-coverage) in mind.  [default: 0.75]",
 )
 @click.option(
     "--guarantee",
@@ -810,7 +811,12 @@ def _number(option: str, text: str | None, wanted: str) -> int | float | None:
 def _threshold(given: tuple[str, ...], accuracy: float | None, confidence: float | None, per_class: bool) -> Any:
     """Return the threshold of a classifier: a number, one per class or stage, or a promise."""
     from emsco.guarantee import Guarantee
+    from emsco.thresholds import AUTO
 
+    if AUTO in given:
+        if len(given) > 1 or accuracy is not None:
+            raise click.UsageError("--threshold auto goes with no other threshold, and with no --guarantee.")
+        return AUTO
     parts = [part for text in given for part in _parts_of(text)]
     pairs = [part.rpartition("=") for part in parts if "=" in part]
     try:

@@ -71,6 +71,8 @@ class Front:
         Their values.
     certificate : Certificate or None
         What an exact search looked at, and whether the frontier is proven to be the true one.
+    thresholds : ndarray of shape (n_points, 2) or None
+        Where thresholds were chosen with the designs: that of the stages before the last, and that of the last.
     """
 
     designs: IntArray
@@ -89,6 +91,7 @@ class Front:
     maximise: tuple[bool, ...]
     values: FloatArray
     certificate: Any = None
+    thresholds: FloatArray | None = None
 
     @property
     def n_stages(self) -> IntArray:
@@ -97,9 +100,12 @@ class Front:
 
     @property
     def extra(self) -> dict[str, FloatArray]:
-        """Values of the objectives, by name, that have no attribute of their own."""
+        """What else there is to say of each point, by name: values of further objectives, and thresholds of its own."""
         known = (*PAPER, "stages")
-        return {n: values for n, values in zip(self.objectives, self.values.T, strict=True) if n not in known}
+        extra = {n: values for n, values in zip(self.objectives, self.values.T, strict=True) if n not in known}
+        if self.thresholds is not None:
+            extra |= {"exits at": self.thresholds[:, 0], "last at": self.thresholds[:, 1]}
+        return extra
 
     def __len__(self) -> int:
         return len(self.designs)
@@ -124,7 +130,8 @@ class Front:
         )
 
     def _select(self, points: NDArray[np.intp]) -> "Front":
-        arrays: dict[str, Any] = {name: _frozen(getattr(self, name)[points]) for name in _PER_POINT}
+        names = (name for name in _PER_POINT if getattr(self, name) is not None)
+        arrays: dict[str, Any] = {name: _frozen(getattr(self, name)[points]) for name in names}
         return replace(self, ties=tuple(self.ties[i] for i in points), **arrays)
 
     def interval(self, figure: str, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
@@ -379,17 +386,25 @@ class Front:
 
 
 def spread(front: Front, n_points: int) -> NDArray[np.intp]:
-    """Return up to so many points that stand for all: the fittest half of them, the others evenly over the costs."""
-    if len(front) <= n_points:
-        return np.arange(len(front))
-    fittest = np.arange(n_points // 2)
-    by_cost = np.argsort(front.mean_cost, kind="stable")
-    by_cost = by_cost[by_cost >= fittest.size]
-    even = np.linspace(0, by_cost.size - 1, n_points - fittest.size).round().astype(np.intp)
-    return np.concatenate([fittest, by_cost[even]])
+    """Return up to so many points, each of another design, that stand for all.
+
+    A third have the best combined scores, a third are the fittest, and the others lie evenly over the costs.
+    """
+    by_score = np.argsort(-front.combined, kind="stable")
+    first = np.unique(front.designs[by_score], axis=0, return_index=True)[1]
+    points = by_score[np.sort(first)]  # of each design that with the best score
+    if points.size <= n_points:
+        return points
+    best, others = np.split(points, [n_points // 3])
+    fittest, others = np.split(others[np.argsort(-front.fitness[others], kind="stable")], [n_points // 3])
+    others = others[np.argsort(front.mean_cost[others], kind="stable")]
+    even = np.linspace(0, others.size - 1, n_points - best.size - fittest.size).round().astype(np.intp)
+    return np.concatenate([best, fittest, others[even]])
 
 
-_PER_POINT = ("designs", "coverage", "accuracy", "mean_cost", "fitness", "n_ties", "reached", "paid", "values")
+_PER_POINT = (
+    "designs", "coverage", "accuracy", "mean_cost", "fitness", "n_ties", "reached", "paid", "values", "thresholds",
+)  # fmt: skip
 
 
 def check_choice(choice: Mapping[str, Any], objectives: tuple[str, ...]) -> None:
@@ -474,6 +489,7 @@ def make_front(
     prices: PriceList,
     certificate: Any = None,
     aims: Aims | None = None,
+    thresholds: FloatArray | None = None,
 ) -> Front:
     """Return the front of designs known to be non-dominated and of distinct vectors, fittest first."""
     figures = measure(tally)
@@ -488,6 +504,7 @@ def make_front(
         designs, figures.coverage, accuracy, figures.mean_cost, norms, n_ties, tuple(ties), prices.unit_names,
         tally.n_samples, tally.reached, stages_paid(designs, prices, tally.reached.shape[1]), prices.total,
         PAPER if aims is None else aims.names, PAPER_MAXIMISE if aims is None else aims.maximise, values, certificate,
+        thresholds,
     )  # fmt: skip
     return front._select(best_first(designs, np.zeros(len(designs), dtype=np.int64), norms))
 

@@ -120,14 +120,19 @@ def walk(
     shared: Sequence[tuple[Sequence[int], int]] = (),
     overhead: int = 0,
     parallel: bool = False,
+    last: float | None = None,
 ) -> Vector:
-    """Send every sample through the stages of a design and count; they pay what ``stage_price`` says."""
+    """Send every sample through the stages of a design and count; they pay what ``stage_price`` says.
+
+    ``last`` is the threshold of the last stage, if it is another.
+    """
     conclusive = correct = paid = 0
     for sample, label in enumerate(truth):
         for stage in range(stage_count(design)):
             paid += stage_price(design, stage, costs, shared, overhead, parallel)
             confidences, labels = outcome(known_features(design, stage))
-            if confidences[sample] >= threshold:
+            is_last = stage == stage_count(design) - 1
+            if confidences[sample] >= (last if is_last and last is not None else threshold):
                 conclusive += 1
                 correct += int(labels[sample] == label)
                 break

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from reprlib import repr as shorten
 from typing import Any, TypeAlias
 
@@ -90,15 +91,24 @@ class RejectRule:
         >>> resolve_rule([0.9, 0.8], ["ham", "spam"]).in_words(["ham", "spam"])
         '90 % (stage 1), 80 % (from stage 2 on)'
         """
-        n = len(self.bars)
-        stages = [""] if n == 1 else [*(f"stage {j + 1}" for j in range(n - 1)), f"from stage {n} on"]
         parts = []
-        for stage, row in zip(stages, self.bars, strict=True):
+        for first, n, row in self._runs():
+            stage = f"stage {first + 1}" if n == 1 else f"stages {first + 1} to {first + n}"
+            if first + n == len(self.bars):  # the last row differs from the one before, or is the only one
+                stage = f"from stage {first + 1} on" if first else ""
             for label, bar in zip(labels if len(row) > 1 else [""], row, strict=True):
                 where = ", ".join(filter(None, (str(label), stage)))
                 share = "never" if bar >= NEVER else f"{100 * bar:.4g} %"
                 parts.append(f"{share} ({where})" if where else share)
         return ", ".join(parts)
+
+    def _runs(self) -> list[tuple[int, int, tuple[float, ...]]]:
+        """Return the stages that do not differ from those before as one: the first, how many, and the thresholds."""
+        runs: list[tuple[int, int, tuple[float, ...]]] = []
+        for row, same in groupby(self.bars):
+            first = runs[-1][0] + runs[-1][1] if runs else 0
+            runs.append((first, len(list(same)), row))
+        return runs
 
     @property
     def key(self) -> str:
@@ -107,7 +117,10 @@ class RejectRule:
         return repr(self.bars if number is None else number)
 
     def __repr__(self) -> str:
-        rows = ["/".join("never" if bar >= NEVER else f"{bar:g}" for bar in row) for row in self.bars]
+        rows = []
+        for _, n, row in self._runs():
+            bars = "/".join("never" if bar >= NEVER else f"{bar:g}" for bar in row)
+            rows.append(bars if n == 1 else f"{n} times {bars}")
         classes = "per class " if len(self.bars[0]) > 1 else ""
         return f"per stage {classes}{', then '.join(rows)}" if len(rows) > 1 else classes + rows[0]
 

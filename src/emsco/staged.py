@@ -28,6 +28,7 @@ from emsco.rejection import RejectRule, Threshold, as_rule, resolve_rule
 from emsco.running import check_no_loop, check_run, is_async, run_in_loop, run_in_threads
 from emsco.stages.base import StageModel, outcomes_of
 from emsco.table import Table, check_size
+from emsco.thresholds import is_auto, rule_of
 
 if TYPE_CHECKING:
     from emsco.report.plots import StagesDisplay
@@ -231,8 +232,11 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         table = Table(X)
         truth = check_truth(plain_labels(y), self.classes_, table.n_rows)
-        # Buying everything is no design of the front, so nothing is promised of it.
-        uncalibrated = as_rule(self.threshold.searched) if isinstance(self.threshold, Guarantee) else self._rule()
+        at_once_rule = self._rule()
+        if isinstance(self.threshold, Guarantee):
+            at_once_rule = as_rule(self.threshold.searched)  # it is no design of the front: nothing is promised of it
+        elif is_auto(self.threshold):
+            at_once_rule = as_rule(at_once_rule.bars[-1][0])  # that of the last stage
 
         def result(design: IntArray, rule: RejectRule) -> Result:
             _, paid, cascade = self._build(design)
@@ -242,7 +246,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         at_once = np.zeros(self._prices.n_units, dtype=np.int64)
         return Evaluation(
             points=tuple(result(design, self._rule(i)) for i, design in enumerate(self._designs())),
-            everything=result(at_once, uncalibrated),
+            everything=result(at_once, at_once_rule),
             always=result(at_once, as_rule(0.0)),
             classes=tuple(self.classes_.tolist()),
         )
@@ -294,7 +298,18 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return when a design is confident enough: the one in use, or another by its number."""
         if isinstance(self.threshold, Guarantee):
             return self._promise(point).rule
+        if is_auto(self.threshold):
+            return self._own_rule(point)
         return resolve_rule(self.threshold, self.classes_)
+
+    def _own_rule(self, point: int | None) -> RejectRule:
+        """Return the thresholds that were chosen with a design."""
+        front = getattr(self, "front_", None)
+        if front is None or front.thresholds is None:
+            raise InvalidParameterError("the threshold was set to 'auto' after fit; fit again to choose thresholds.")
+        i = getattr(self, "point_", 0) if point is None else point
+        exit_at, last_at = front.thresholds[i].tolist()
+        return rule_of(exit_at, last_at, int(front.designs[i].max()) + 1)
 
     def _answering(self, encoded: NDArray[np.float64], truth: IntArray) -> Callable[[IntArray], Answers]:
         """Return a function of a design: what all its stages say of encoded rows; each model is asked once."""

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from emsco.encoding import ENCODINGS, Encoder
 from emsco.exceptions import InvalidParameterError, SuspiciousColumnWarning
-from emsco.partition import BoolArray, IntArray
+from emsco.partition import IntArray
 from emsco.prices import PriceList
 from emsco.problem import Problem, count_classes, unit_membership
-from emsco.stages.base import StageTrainer
+from emsco.stages.base import StageOutcomes, StageTrainer
 from emsco.stages.crossfit import CrossFitTrainer
 from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
@@ -241,15 +241,14 @@ def _n_weights(problem: Problem) -> int:
     return int(problem.train.shape[0]) * (1 if problem.n_classes == 2 else problem.n_classes)
 
 
-def sureness(trainer: StageTrainer, sets: BoolArray, y: IntArray, n_classes: int) -> float:
+def sureness(outcomes: StageOutcomes, y: IntArray, n_classes: int) -> NDArray[np.float64]:
     """Return the mean log probability that feature sets give to the truth, as far as outcomes tell it.
 
     Of a wrong label, what is left is shared by the other classes.
     """
-    outcomes = trainer.outcomes(sets, trainer.train(sets))
     right = outcomes.label == y
     chance = np.where(right, outcomes.confidence, (1 - outcomes.confidence) / (n_classes - 1))
-    return float(np.log(np.maximum(chance, _LEAST_PROBABILITY)).mean())
+    return np.asarray(np.log(np.maximum(chance, _LEAST_PROBABILITY)).mean(axis=1))
 
 
 def make_folds(validation: Any, codes: IntArray, classes: NDArray[Any], rng: np.random.Generator) -> Folds:

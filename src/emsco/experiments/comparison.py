@@ -130,7 +130,7 @@ class Best(Paper):
 
     def fit(self, X: Any, y: Any, costs: Any, X_val: Any, y_val: Any) -> "Best":
         """Search as ``EMSCOClassifier()`` does: training and validation rows take turns."""
-        rows = _stacked(X, X_val)
+        rows = stacked(X, X_val)
         self.classifier = EMSCOClassifier(costs, threshold=self._setting.threshold, random_state=self._seed)
         if self._quick:
             self.classifier.set_params(search=BestFirst(max_designs=500))
@@ -139,7 +139,8 @@ class Best(Paper):
         return self
 
 
-def _stacked(X: Any, more: Any) -> Any:
+def stacked(X: Any, more: Any) -> Any:
+    """Return the rows of one table above those of another."""
     if isinstance(X, np.ndarray):
         return np.vstack([X, more])
     import pandas

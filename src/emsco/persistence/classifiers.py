@@ -46,6 +46,7 @@ from emsco.search.exact import Certificate
 from emsco.staged import distinct_sets, set_key
 from emsco.stages.base import StageModel
 from emsco.stages.logistic import LogisticModel
+from emsco.thresholds import is_auto
 from emsco.training import check_learning
 
 Classifier = EMSCOClassifier | MultiStageClassifier
@@ -102,6 +103,8 @@ def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
         arrays["history"] = clf.history_
         if record["objectives"] is not None:
             arrays["values"] = front.values
+        if front.thresholds is not None:
+            arrays["thresholds"] = front.thresholds
     models = [clf._models[set_key(units)] for units in distinct_sets(designs)]
     if all(isinstance(model, LogisticModel) for model in models):
         record["models"] = "logistic"
@@ -148,7 +151,8 @@ class _Reading:
                 setattr(clf, name, estimators.from_bytes(self.member(f"{name}.skops"), f"{name}.skops"))
         clf.classes_ = _classes_from_json(record.part("classes"))
         try:
-            if not isinstance(clf.threshold, Guarantee):
+            own = is_auto(clf.threshold) and isinstance(clf, EMSCOClassifier)
+            if not isinstance(clf.threshold, Guarantee) and not own:
                 resolve_rule(clf.threshold, clf.classes_)
             if isinstance(clf, EMSCOClassifier):
                 clf._check_preset()
@@ -172,6 +176,8 @@ class _Reading:
             record.refuse("notes", "an object")
         if isinstance(clf, EMSCOClassifier):
             clf.front_ = self.front(designs, clf._prices)
+            if is_auto(clf.threshold) and clf.front_.thresholds is None:
+                raise damaged("thresholds of the front are missing")
             clf.search_ = search_from_json(record.part("search"))
             clf.encoding_, clf.C_, clf.validation_ = _learning(record)
             clf.search_seconds_ = record.number("search_seconds", 0)
@@ -245,13 +251,16 @@ class _Reading:
             certificate = Certificate(**counts, seconds=part.number("seconds", 0), proven=part.flag("proven"))
         paid = stages_paid(designs, prices, reached.shape[1])
         objectives, maximise, values = self.objectives(figures)
+        thresholds = self.array("thresholds", "<f8", n, 2) if "arrays/thresholds.npy" in self.left else None
+        if thresholds is not None and not ((thresholds >= 0) & (thresholds <= 1)).all():
+            raise damaged("thresholds of the front are no probabilities")
         for array in (designs, *figures.values(), n_ties, reached, paid, values):
             array.setflags(write=False)
         ties = tuple(designs[i : i + 1] for i in range(n))
         names = prices.unit_names
         return Front(designs, **figures, n_ties=n_ties, ties=ties, feature_names=names, n_samples=n_samples,
                      reached=reached, paid=paid, total_price=prices.total, objectives=objectives, maximise=maximise,
-                     values=values, certificate=certificate)  # fmt: skip
+                     values=values, certificate=certificate, thresholds=thresholds)  # fmt: skip
 
     def objectives(self, figures: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[bool, ...], NDArray[Any]]:
         """Return names, directions and values of the objectives; those of the paper are not in the file again."""

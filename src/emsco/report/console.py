@@ -14,6 +14,7 @@ from emsco.evaluation import Evaluation, Result
 from emsco.front import describe, in_brief, never_bought
 from emsco.guarantee import Guarantee
 from emsco.report.learning import judged, learning_record
+from emsco.thresholds import is_auto
 
 _WIDE = 110  # characters; in a narrower terminal an interval stands below its figure
 
@@ -55,6 +56,8 @@ def print_fit(clf: Any, evaluation: Evaluation | None, data: Path, target: str, 
         say(f"{len(clf.front_)} designs of {certificate.n_designs:,} found so far, not proven.")
     say(" ".join(learning_record(clf)["in_words"]))
     say(f"\nIn use: point {clf.point_} of the front.")
+    if is_auto(clf.threshold):
+        say(f"Its own thresholds, the least confidence of a label: {clf._rule().in_words(clf.classes_.tolist())}.")
     print_stages(clf, evaluation)
     print_results(clf, evaluation)
     if isinstance(clf.threshold, Guarantee):

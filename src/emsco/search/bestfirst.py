@@ -1,4 +1,4 @@
-"""Best-first search: a short evolution, then the neighbours of good designs, nearest neighbours of the best first.
+"""Best-first search: chains or a short evolution, then the neighbours of good designs, those of the best first.
 
 The distinct objective vectors met are peeled into non-dominated levels, and not only the best level is expanded: on the
 way from one design of the frontier to the next there are dominated ones. No neighbour is looked at twice. A space that
@@ -27,6 +27,7 @@ from emsco.search.evolution import Evaluate, Evolution, Found, evolve
 _BATCH = 2_000  # designs evaluated at once, about; levels are peeled once a batch
 _FOCUSED_BATCH = 300  # fewer at a time climb higher
 _GENERATION = 300
+CHAINS = "chains"
 _NEAR = 15  # features, up to which random designs are a start as good as any
 Score = Callable[[Tally], FloatArray]
 _NEIGHBOURHOODS = (steps, near_swaps, far_swaps, jumps)
@@ -42,10 +43,11 @@ class BestFirst:
         Designs evaluated, after which the search ends.
     patience : int or None
         It also ends when so many designs in a row have added nothing to the frontier; None: it does not.
-    start : int or None
-        Generations of the paper's evolution that it starts from, while they need no more than half of the designs; 0:
-        it starts from random designs. None: as many as there are features if these are more than 15, from where on
-        random designs are far from the frontier; else 0.
+    start : int, "chains" or None
+        What it starts from, with no more than half of the designs. "chains": the designs that buy features in the order
+        of what each adds to those before. A number: so many generations of the paper's evolution; 0: random designs.
+        None: "chains" if there are more than 15 features, from where on random designs are far from the frontier; else
+        0.
     pool_size : int
         Distinct objective vectors remembered for expansion, the best levels first.
     max_level : int or None
@@ -61,7 +63,7 @@ class BestFirst:
 
     max_designs: int = 90_000
     patience: int | None = 15_000
-    start: int | None = None
+    start: int | str | None = None
     pool_size: int = 5_000
     max_level: int | None = None
     swap_delay: int | None = 6
@@ -73,8 +75,11 @@ class BestFirst:
             value = getattr(self, name)
             if value is None and name not in ("max_designs", "pool_size"):
                 continue
+            if name == "start" and isinstance(value, str) and value == CHAINS:
+                continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise InvalidParameterError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+                other = f", or {CHAINS!r}" if name == "start" else ""
+                raise InvalidParameterError(f"{name} must be a whole number of at least {least}{other}; got {value!r}.")
         number = isinstance(self.focus, int | float | np.integer | np.floating) and not isinstance(self.focus, bool)
         if not number or not 0 <= self.focus <= 1:
             raise InvalidParameterError(f"focus must be a share between 0 and 1; got {self.focus!r}.")
@@ -125,10 +130,12 @@ def search_best_first(
     journal: Journal | None = None,
     measure: Measure = measure,
     score: Score | None = None,
+    chains: Callable[[int], IntArray] | None = None,
 ) -> Found:
     """Search the designs of n_features in at most max_stages; with removal, they may leave some out.
 
-    With ``score``, a share of the designs is looked for where it is highest.
+    With ``score``, a share of the designs is looked for where it is highest. ``chains`` gives up to so many designs to
+    start from; without it, an evolution of as many generations as there are features takes their place.
 
     With a journal it goes on from the last snapshot of the same search. Ctrl-C ends the search with the last finished
     batch; before the first one it is passed on.
@@ -153,10 +160,12 @@ def search_best_first(
         if snapshot is not None:
             pool = _restored(snapshot)
             queue.restore(snapshot)
-        n_generations = settings.start
-        if n_generations is None:
-            n_generations = n_features if n_features > _NEAR else 0
-        n_generations = min(n_generations, settings.max_designs // (2 * _GENERATION))
+        start: int | str = (CHAINS if n_features > _NEAR else 0) if settings.start is None else settings.start
+        if isinstance(start, str):
+            start = n_features if chains is None else 0
+            if chains is not None and not queue.enumerates and pool is None:
+                evaluate_and_pool(chains(settings.max_designs // 2))
+        n_generations = min(start, settings.max_designs // (2 * _GENERATION))
         if n_generations > 1 and not queue.enumerates and pool is None:
             evolution = Evolution(population_size=_GENERATION, max_generations=n_generations - 1, patience=None)
             size: dict[str, Any] = {"n_features": n_features, "max_stages": max_stages, "removal": removal}

@@ -1,0 +1,159 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+from numpy.testing import assert_array_equal
+import pytest
+
+from emsco import BestFirst, EMSCOClassifier, Prices
+from emsco.exceptions import InvalidParameterError
+from emsco.partition import acquired_sets, all_designs
+from emsco.prices import resolve
+from emsco.search import chains
+from emsco.search.chains import cuts, finest, merged, orders
+from tests.strategies import populations, seeds
+
+
+def sets_of(design):
+    acquired, exists = acquired_sets(np.asarray(design)[None])
+    return {tuple(row) for row in acquired[exists].tolist()}
+
+
+@settings(max_examples=60)
+@given(populations(max_stages=4, max_features=5, max_rows=1, removal=True), st.integers(1, 4), st.booleans())
+def test_merging_stages_gives_every_design_that_needs_no_other_feature_sets(population, max_stages, removal):
+    design = population[0]
+    n_units = design.size
+    found = merged(design, max_stages=max_stages, removal=removal, most=10**6)
+    owned = sets_of(design)
+    bought = (design >= 0).sum()
+    expected = [
+        d
+        for d in all_designs(n_units, n_units, removal=True).tolist()
+        if sets_of(d) <= owned and max(d) < max_stages and (removal or sum(s >= 0 for s in d) == bought)
+    ]
+    assert sorted(found.tolist()) == sorted(expected)
+
+
+def test_few_stages_come_first_where_there_are_too_many():
+    design = np.arange(12)
+    found = merged(design, max_stages=12, removal=True, most=100)
+    assert len(found) == 12 + 66  # one and two stages; three would be 220 more
+    assert found.max() == 1
+    assert len(merged(design, max_stages=12, removal=True, most=5)) == 5
+
+
+@pytest.mark.parametrize("n_units", [1, 2, 10, 11, 57, 300])
+def test_an_order_is_cut_finely_where_it_begins(n_units):
+    order = np.random.default_rng(0).permutation(n_units)
+    design = finest(order)
+    stages = design[order]
+    assert (np.diff(stages) >= 0).all()
+    assert_array_equal(np.unique(stages), np.arange(stages[-1] + 1))
+    assert_array_equal(stages[:10], np.arange(min(n_units, 10)))
+    assert stages[-1] < 10 + 30
+    for removal in (False, True):
+        designs = cuts(order, max_stages=3, removal=removal, most=500)
+        assert len(designs) <= 500
+        assert set().union(*map(sets_of, designs)) <= sets_of(design)
+        assert (designs >= 0).all() or removal
+        assert designs.max() < 3
+
+
+def slow_order(sure, prices, per_price):
+    """Return the greedy order in plain Python."""
+    owned, order = set(), []
+    before = None
+    while len(order) < prices.n_units:
+        left = [u for u in range(prices.n_units) if u not in owned]
+        sureness = {u: float(sure(np.array([[v in owned | {u} for v in range(prices.n_units)]]))[0]) for u in left}
+        base = min(sureness.values()) if before is None else before
+
+        def worth(u, sureness=sureness, base=base):
+            gain = sureness[u] - base
+            if not per_price:
+                return gain
+            bought = [np.array([v in s for v in range(prices.n_units)]) for s in (owned, owned | {u})]
+            price = max(int(prices.stage_ticks(np.array([bought]))[0, 1]), 1e-3)
+            return gain / price if gain > 0 else gain * price
+
+        best = max(left, key=lambda u: (worth(u), -u))
+        before = sureness[best]
+        owned.add(best)
+        order.append(best)
+    return order
+
+
+def made_up(seed, n_units):
+    """Return the sureness of feature sets, with gains that depend on what is owned."""
+    rng = np.random.default_rng(seed)
+    alone, pairs = rng.normal(0.1, 0.1, n_units), rng.normal(0, 0.05, (n_units, n_units))
+    return lambda sets: -1 + sets @ alone + np.einsum("si,ij,sj->s", sets, pairs, sets)
+
+
+PRICES = [
+    None,
+    [0, 0, 3, 1, 2.5],
+    Prices(price={f"x{i}": 4 for i in range(5)}, discount={"x1": 1, "x2": 1}, groups={"lab": ["x1", "x2"]}),
+]
+
+
+@settings(max_examples=40)
+@given(seeds(), st.sampled_from(PRICES))
+def test_the_order_is_that_of_the_largest_gains(seed, costs):
+    prices, sure = resolve(costs, [f"x{i}" for i in range(5)]), made_up(seed, 5)
+    found = orders(sure, prices)
+    assert len(found) == (1 if costs is None else 2)
+    for order, per_price in zip(found, (False, True), strict=False):
+        assert order.tolist() == slow_order(sure, prices, per_price)
+
+
+def test_a_strong_learner_decides_among_what_comes_first():
+    fast, strong = made_up(1, 9), made_up(2, 9)
+    asked = []
+
+    def remember(sets):
+        asked.append(len(sets))
+        return strong(sets)
+
+    prices = resolve(None, [f"x{i}" for i in range(9)])
+    (order,) = orders(fast, prices, remember)
+    assert max(asked) == 6
+    assert len(asked) == 9
+    first = np.argsort(-fast(np.eye(9, dtype=bool)), kind="stable")[:6]
+    assert order[0] == first[strong(np.eye(9, dtype=bool)[first]).argmax()]
+    assert sorted(order.tolist()) == list(range(9))
+
+
+def test_beyond_some_units_the_order_is_that_of_the_last_gains(monkeypatch):
+    monkeypatch.setattr(chains, "_MOST_LOOKED_FOR", 2)
+    sure = made_up(3, 7)
+    (order,) = orders(sure, resolve(None, [f"x{i}" for i in range(7)]))
+    assert sorted(order.tolist()) == list(range(7))
+    assert order[:2].tolist() == slow_order(sure, resolve(None, [f"x{i}" for i in range(7)]), False)[:2]
+
+
+def rows(n_features=18, n=240, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, n_features))
+    return X, (X[:, 3] + X[:, 7] + X[:, 11] + rng.normal(size=n) > 0).astype(int)
+
+
+def fitted(**settings):
+    search = BestFirst(max_designs=600, **settings)
+    X, y = rows()
+    return EMSCOClassifier(
+        threshold=0.8, search=search, encoding="linear", C=1.0, validation=3, random_state=0, max_stages=5
+    ).fit(X, y)
+
+
+def test_with_many_features_a_search_starts_from_chains():
+    by_default, chained, evolved = fitted(), fitted(start="chains"), fitted(start=1)
+    assert_array_equal(by_default.front_.designs, chained.front_.designs)
+    assert not np.array_equal(by_default.front_.designs, evolved.front_.designs)
+    assert by_default.history_[0, 0] <= 300  # half of the designs
+    assert by_default.front_.combined.max() > evolved.front_.combined.max()
+
+
+def test_what_else_a_search_could_start_from_is_told():
+    with pytest.raises(InvalidParameterError, match="start must be a whole number of at least 0, or 'chains'; got 'x'"):
+        BestFirst(start="x")
