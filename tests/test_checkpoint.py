@@ -63,6 +63,13 @@ RUNS = {
         "objectives": ("fnr", "worst_class_accuracy", "cost"),
         "final_estimator": GaussianNB(),
     },
+    "chains, thresholds of their own and a final estimator": {
+        "search": BestFirst(max_designs=400, start="chains"),
+        "max_stages": 3,
+        "removal": True,
+        "threshold": "auto",
+        "final_estimator": GaussianNB(),
+    },
 }
 
 
@@ -88,6 +95,9 @@ def assert_same(a, b):
     for tied, others in zip(a.front_.ties, b.front_.ties, strict=True):
         assert_array_equal(list(tied), list(others))
     assert_array_equal(a.history_, b.history_)
+    assert (a.front_.thresholds is None) == (b.front_.thresholds is None)
+    if a.front_.thresholds is not None:
+        assert_array_equal(a.front_.thresholds, b.front_.thresholds)
     assert a._promises == b._promises
     assert a.n_feature_sets_ == b.n_feature_sets_
     assert a.n_generations_ == b.n_generations_

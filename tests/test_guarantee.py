@@ -354,6 +354,21 @@ def test_every_point_has_its_own_thresholds(fitted):
     assert clf.evaluate(X, y).everything.coverage < 1
 
 
+def test_a_point_is_chosen_whose_promise_will_probably_be_kept():
+    kept, by_score_alone = [], []
+    for seed in range(8):
+        X, y = patients(seed, n=2000, shift=1.2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GuaranteeWarning)
+            clf = EMSCOClassifier(
+                [1, 1, 5, 5], Guarantee(0.93), max_stages=3, random_state=0, encoding="linear", C=1.0
+            ).fit(X, y)
+        kept.append(clf.guarantee_.passed)
+        by_score_alone.append(clf._promises[clf.front_.choose(best="combined")].passed)
+    assert sum(kept) >= 6
+    assert sum(by_score_alone) <= 2
+
+
 def test_changing_the_threshold_after_fit_ends_the_promise(fitted):
     clf = clone(fitted).fit(*patients(0))
     clf.threshold = 0.9

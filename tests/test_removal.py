@@ -80,7 +80,7 @@ def test_the_front_with_removal_is_at_least_as_good_everywhere():
 def test_auto_proves_it_where_that_takes_seconds_and_a_large_space_is_refused():
     clf = EMSCOClassifier(removal=True)
     assert clf._settings(6, 6, n_samples=100, n_jobs=1) == Exact()
-    assert clf._settings(16, 10, n_samples=100, n_jobs=1) == BestFirst(max_designs=15_000, focus=0.5)
+    assert clf._settings(16, 10, n_samples=100, n_jobs=1) == BestFirst(max_designs=30_000, focus=0.5)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 20)), rng.integers(2, size=60)
     with pytest.raises(SpaceTooLargeError, match="buy every feature \\(removal=False\\), use fewer stages"):

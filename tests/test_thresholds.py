@@ -194,7 +194,7 @@ def test_what_cannot_be_is_told(data, fitted):
     X, y = data
     with pytest.raises(InvalidParameterError, match="'auto' is for EMSCOClassifier"):
         MultiStageClassifier(threshold="auto").fit(X, y)
-    with pytest.raises(InvalidParameterError, match="threshold must be a probability.*got 'automatic'"):
+    with pytest.raises(InvalidParameterError, match=r"threshold must be a probability.*got 'automatic'"):
         EMSCOClassifier(threshold="automatic").fit(X, y)
     clf = EMSCOClassifier(threshold=0.8, encoding="linear", C=1.0, search=BestFirst(max_designs=50)).fit(X, y)
     clf.threshold = "auto"

@@ -148,7 +148,7 @@ def test_auto_takes_the_encoding_and_strength_that_score_best():
     def settled(y, encoding, score):
         rehearsal = rehearse(X, y, make_folds(5, y, np.arange(2), rng))
         judged, everything = rehearsal.y, np.ones((1, 3), dtype=np.bool_)
-        score = score or (lambda trainer: sureness(trainer, everything, judged, 2))
+        score = score or (lambda t: sureness(t.outcomes(everything, t.train(everything)), judged, 2)[0])
         return settle(rehearsal, Recipe(), encoding=encoding, C="auto", score=score, n_jobs=1)
 
     assert settled(y, "auto", None).encoding == "spline"

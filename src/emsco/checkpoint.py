@@ -204,6 +204,30 @@ class Checkpoint:
         )
 
 
+class Shelf:
+    """The feature sets that another trainer of the same run has trained, in the same file.
+
+    Parameters
+    ----------
+    checkpoint : Checkpoint
+    name : str
+        What tells the trainer from all others.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, name: str) -> None:
+        self._checkpoint = checkpoint
+        self._mark = sha256(name.encode()).digest()
+
+    def trained(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, bytes]]:
+        """Return the number, and what was remembered, of those of the feature sets that are trained already."""
+        known = self._checkpoint.trained([self._mark + key for key in keys])
+        return {key[len(self._mark) :]: row for key, row in known.items()}
+
+    def add_trained(self, rows: Iterable[tuple[bytes, int, bytes]]) -> None:
+        """Remember feature sets: units, number, memory."""
+        self._checkpoint.add_trained([(self._mark + key, number, memory) for key, number, memory in rows])
+
+
 def fingerprint(*arrays: NDArray[Any]) -> str:
     """Return a short name of the contents of arrays."""
     digest = sha256()

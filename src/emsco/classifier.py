@@ -1,6 +1,7 @@
 """MultiStageClassifier (a given design) and EMSCOClassifier (a searched one), as scikit-learn estimators."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from math import ceil
 from os import PathLike
@@ -16,8 +17,14 @@ from emsco import __version__
 from emsco.acquisition import plain_classes
 from emsco.calibration import CalibrationRows, set_aside
 from emsco.cascade import Cascade, Tally
-from emsco.checkpoint import Arrays, Checkpoint, fingerprint
-from emsco.exceptions import InvalidInputError, InvalidParameterError, SearchInterruptedWarning, SuspiciousColumnWarning
+from emsco.checkpoint import Arrays, Checkpoint, Shelf, fingerprint
+from emsco.exceptions import (
+    InvalidInputError,
+    InvalidParameterError,
+    NoSuchPointError,
+    SearchInterruptedWarning,
+    SuspiciousColumnWarning,
+)
 from emsco.front import Front, check_choice, make_front, spread
 from emsco.guarantee import Answers, Guarantee, Plan, Promise, check, plan
 from emsco.objectives import PAPER, Aims, check_objectives, combined_score, measure
@@ -35,7 +42,7 @@ from emsco.search.exact import Exact, check_affordable, estimate_seconds, is_aff
 from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
 from emsco.staged import StagedClassifier, check_n_jobs, check_seed, distinct_sets, set_key
 from emsco.stages.base import StageModel, StageTrainer
-from emsco.stages.cache import StageCache, sets_at_once
+from emsco.stages.cache import StageCache, Store, sets_at_once
 from emsco.stages.estimator import check_estimator_usable
 from emsco.table import Rows, Table, check_size
 from emsco.thresholds import SEARCHED, is_auto, tune
@@ -46,10 +53,10 @@ from emsco.training import (
     check_calibrable,
     check_estimator,
     check_learning,
+    check_products,
     is_folds,
     make_folds,
     prepare,
-    scikit_logistic,
     settle,
     sureness,
 )
@@ -63,6 +70,7 @@ _N_PROBES = 40  # random designs on which encodings and strengths are compared
 _MOST_FINAL = 30  # designs of a front whose stages are trained again by a final estimator
 _MOST_MERGED = 200_000  # designs that need no other feature sets than these
 _CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
+_HOPES = (2.0, 1.0, 0.0)  # standard deviations by which a promise is expected to be kept
 _PILOT = 1 / 3  # of the rows of a given design choose, before a last training, which thresholds are calibrated
 
 
@@ -100,6 +108,8 @@ class MultiStageClassifier(StagedClassifier):
         How stages see a column of numbers: standardised, as its rank among the training values, or that with bends.
     C : float
         Inverse strength of the regularisation of logistic stages.
+    products : bool
+        Whether logistic stages see the products of any two encoded columns, too.
 
     Attributes
     ----------
@@ -133,9 +143,11 @@ class MultiStageClassifier(StagedClassifier):
         n_jobs: int | None = None,
         encoding: str = "linear",
         C: float = 1.0,
+        products: bool = False,
     ) -> None:
         self.encoding = encoding
         self.C = C
+        self.products = products
         self.design = design
         self.costs = costs
         self.threshold = threshold
@@ -178,7 +190,8 @@ class MultiStageClassifier(StagedClassifier):
         table, codes, classes, calibration = parts.table, parts.codes, parts.classes, parts.calibration
         resolve_rule(_searched(self.threshold), classes)
         self.classes_, self._prices, self._named = classes, prices, table.named
-        recipe = Recipe(check_estimator(self.estimator, "estimator"), self.encoding, float(self.C))
+        products = check_products(self.products, self.estimator)
+        recipe = Recipe(check_estimator(self.estimator, "estimator"), self.encoding, float(self.C), products)
         plans: list[Plan] = []
 
         def train(rows: Rows) -> None:
@@ -236,7 +249,9 @@ class EMSCOClassifier(StagedClassifier):
         all rows. A splitter of scikit-learn: its folds. If ``fit`` is given rows to score on, these are used instead.
     choose : "fitness", "combined", "knee", mapping, callable or None
         Which point of the front to deploy: the fittest, the one of the best combined score, the knee, what
-        ``front_.choose`` returns for the arguments in a mapping, or what a function of the front returns, an index.
+        ``front_.choose`` returns for the arguments in a mapping (``best`` being that of the preset where it is not
+        said), or what a function of the front returns, an index. Of a ``Guarantee``, among the points of which rows
+        that do not calibrate say that the promise can be made.
         If no point is within the limits of a mapping, ``fit`` raises `NoSuchPointError` with the fittest in use.
     refit : bool
         Train the deployed stages again on all rows, training and validation.
@@ -262,6 +277,9 @@ class EMSCOClassifier(StagedClassifier):
         What ``removal``, ``search``, ``validation``, ``choose``, ``encoding`` and ``C`` are where they are None. In
         "best": True, "auto", 5 folds, "combined", "auto", "auto". In "paper", as published: False, ``Evolution()``, a
         third of the rows, "fitness", "linear", 1.
+    products : bool
+        Whether logistic stages see the products of any two encoded columns, too: two features that say more together
+        than each alone. Of n columns that makes n (n + 1) / 2, which takes accordingly longer.
     objectives : None or sequence of str, Loss and Objective
         What designs are compared by, two or more of "coverage", "accuracy", "cost", "fpr" and "fnr" (wrong labels among
         all rows of a class, the positive one being ``classes_[1]``; a rejected row is no error), "stages" (their
@@ -333,8 +351,10 @@ class EMSCOClassifier(StagedClassifier):
         calibration: str | None = None,
         objectives: Sequence[Any] | None = None,
         preset: str = "best",
+        products: bool = False,
     ) -> None:
         self.preset = preset
+        self.products = products
         self.encoding = encoding
         self.C = C
         self.final_estimator = final_estimator
@@ -429,7 +449,7 @@ class EMSCOClassifier(StagedClassifier):
             _check_provable(aims)
         recipe = settle(
             rehearsal,
-            Recipe(check_estimator(self.estimator, "estimator")),
+            Recipe(check_estimator(self.estimator, "estimator"), products=bool(self.products)),
             encoding=self._set_to("encoding"),
             C=self._set_to("C"),
             score=self._probing(y_validation, classes.size, prices, max_stages, rule, recipe_rng),
@@ -465,7 +485,8 @@ class EMSCOClassifier(StagedClassifier):
             if final is not None:
                 designs = designs[spread(front, _MOST_FINAL)]
                 setup = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
-                cache, cascade = self._scoring(setup, y_validation, prices, rule, aims, None)
+                shelf = None if checkpoint is None else Shelf(checkpoint, repr(final))
+                cache, cascade = self._scoring(setup, y_validation, prices, rule, aims, shelf)
                 strong = partial(_sureness, cache, y_validation, classes.size)
                 self._train_final(cache, designs)
             if recipe.estimator is None:
@@ -495,7 +516,8 @@ class EMSCOClassifier(StagedClassifier):
         self.n_feature_sets_ = n_feature_sets
         self._promises = _check(self, plans, front.designs, parts.calibration)
         self._use(0)  # whatever becomes of the choice, there is a point in use
-        self._use(self._chosen())
+        n_rows = 0 if parts.calibration is None else parts.calibration.truth.size
+        self._use(self._chosen(_hopeful(plans, n_rows)))
 
     def _rehearsal(
         self,
@@ -568,7 +590,7 @@ class EMSCOClassifier(StagedClassifier):
         encoding = recipe.encoding
         if final is None:
             # Whether a forest is true is how many trees it has, and an untrained one does not know.
-            final = scikit_logistic(recipe.C) if recipe.estimator is None else recipe.estimator
+            final = recipe.logistic() if recipe.estimator is None else recipe.estimator
         elif self._set_to("encoding") == "auto":
             encoding = "linear"
         if self.calibration is not None:
@@ -602,7 +624,7 @@ class EMSCOClassifier(StagedClassifier):
         prices: PriceList,
         rule: RejectRule,
         aims: Aims | None,
-        store: Checkpoint | None,
+        store: Store | None,
     ) -> tuple[StageCache, Cascade]:
         """Return what trains feature sets and what counts designs."""
         cache = StageCache(
@@ -616,15 +638,30 @@ class EMSCOClassifier(StagedClassifier):
         )
         return cache, Cascade(cache, prices, None if aims is None else aims.score)
 
-    def _chosen(self) -> Any:
+    def _chosen(self, hopeful: NDArray[np.intp]) -> Any:
+        """Return the point to use: of those whose promise will probably hold, if there are any."""
         choose = self._set_to("choose")
         if callable(choose):
             return choose(self.front_)
+        if hopeful.size:
+            # Pilot rows tell, not those that calibrate: a choice by these would make the promise void.
+            with suppress(NoSuchPointError):
+                return hopeful[self._choice(self.front_[hopeful], choose)]
+        return self._choice(self.front_, choose)
+
+    def _choice(self, front: Front, choose: Any) -> int:
         if choose == "fitness":
             return 0
         if choose == "knee":
-            return self.front_.knee()
-        return self.front_.choose(**(choose if isinstance(choose, Mapping) else {"best": choose}))
+            return front.knee()
+        if not isinstance(choose, Mapping):
+            choose = {"best": choose}
+        return front.choose(**{"best": self._best, **choose})
+
+    @property
+    def _best(self) -> str:
+        """What decides between points within limits, if nothing else is said."""
+        return str(_PRESETS[self.preset]["choose"])
 
     def _set_to(self, name: str) -> Any:
         """Return a parameter, or what the preset says where it is None."""
@@ -874,6 +911,7 @@ class EMSCOClassifier(StagedClassifier):
 
     def _check_parameters(self) -> None:
         check_learning(self._set_to("encoding"), self._set_to("C"))
+        check_products(self.products, self.estimator)
         if self.calibration not in (None, "sigmoid", "isotonic", "temperature"):
             raise InvalidParameterError(
                 f"calibration must be 'sigmoid', 'isotonic', 'temperature' or None; got {self.calibration!r}."
@@ -954,6 +992,13 @@ def _rehearsed(cache: StageCache, y: IntArray) -> Callable[[IntArray], Answers]:
         return Answers(outcomes.confidence, outcomes.label, y)
 
     return answers
+
+
+def _hopeful(plans: list[Plan], n_rows: int) -> NDArray[np.intp]:
+    """Return the plans that will probably succeed; if there are none, those that may."""
+    hope = np.array([plan.hope(n_rows) for plan in plans])
+    found = (np.flatnonzero(hope >= margin) for margin in _HOPES)
+    return next((points for points in found if points.size), np.empty(0, dtype=np.intp))
 
 
 def _sureness(cache: StageCache, y: IntArray, n_classes: int, sets: BoolArray) -> NDArray[np.float64]:

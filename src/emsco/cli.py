@@ -146,7 +146,7 @@ _BEST = click.option(
     "--best",
     type=click.Choice(["fitness", "accuracy", "coverage", "cost", "combined"]),
     help="What decides between the designs within the limits; combined: coverage + accuracy + share of the price of "
-    "everything that is saved.  [default: fitness]",
+    "everything that is saved.  [default: best: combined, paper: fitness]",
 )
 _KNEE = click.option("--knee", is_flag=True, help="Take the design where the front bends most.")
 _ONE_ERROR = click.option(
@@ -249,6 +249,7 @@ _ONE_ERROR = click.option(
     help="Inverse strength of the regularisation of logistic stages: a number, or auto for what loses least."
     "  [default: best: auto, paper: 1]",
 )
+@click.option("--products", is_flag=True, help="Logistic stages see the products of any two columns, too.")
 @click.option(
     "--calibration",
     type=click.Choice(["sigmoid", "isotonic", "temperature"]),
@@ -311,6 +312,7 @@ def fit(
     final: str | None,
     encoding: str | None,
     regularisation: str | None,
+    products: bool,
     calibration: str | None,
     validation: str | None,
     time_limit: float | None,
@@ -338,7 +340,7 @@ def fit(
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise click.UsageError(f"-o {output}: there is no such folder to write a model file to.")
     rule = _threshold(threshold, guarantee, confidence, guarantee_per_class)
-    if calibration is not None:
+    if calibration is not None or products:
         _need_skops()
     file = TableFile(data, encoding=file_encoding)
     file.require([target, *drop])
@@ -366,6 +368,7 @@ def fit(
         C="auto" if regularisation == "auto" else _number("--regularisation", regularisation, "a number, or auto"),
         final_estimator=None if final is None else _estimator(final),
         calibration=calibration,
+        products=products,
         preset=preset,
         refit=refit,
         random_state=seed,
@@ -390,7 +393,7 @@ def fit(
     missed = None
     if choice:
         try:
-            clf.use(_chosen(clf.front_, choice))
+            clf.use(_chosen(clf, choice))
         except NoSuchPointError as error:
             missed = str(error)
     clf.save(output, evaluation=evaluation, notes=_notes(context, file, target, len(rows_used), evaluation, test, seed))
@@ -484,7 +487,7 @@ def use(
     if (point is None) == (not choice):
         raise click.UsageError("give the number of a point, or limits such as --max-cost 40; not both.")
     clf = _load(model, searched=True)
-    clf.use(_chosen(clf.front_, choice) if point is None else point)
+    clf.use(_chosen(clf, choice) if point is None else point)
     clf.save(model)
     if as_json:
         records.print_json(records.point_record(clf, clf.point_))
@@ -688,8 +691,8 @@ def _choice(
     return {"knee": True} if knee else given
 
 
-def _chosen(points: Any, choice: dict[str, Any]) -> Any:
-    return points.knee() if "knee" in choice else points.choose(**choice)
+def _chosen(clf: Any, choice: dict[str, Any]) -> Any:
+    return clf._choice(clf.front_, "knee" if "knee" in choice else choice)
 
 
 def _objectives(names: tuple[str, ...], loss: Path | None, y: Any) -> tuple[Any, ...] | None:

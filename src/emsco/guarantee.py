@@ -305,6 +305,11 @@ class Plan:
     sequences: tuple[_Sequence, ...]
     floors: FloatArray
 
+    def hope(self, n_rows: int) -> float:
+        """Return how probable it is that so many calibration rows support the promise, in standard deviations."""
+        margins = (s.margins(n_rows, self.guarantee.accuracy)[s.first : s.last + 1] for s in self.sequences)
+        return float(min(margin.max(initial=-np.inf) for margin in margins))
+
 
 def plan(guarantee: Guarantee, pilot: Answers, *, n_classes: int, n_rows: int) -> Plan:
     """Decide on pilot rows which thresholds are looked at, in which order.

@@ -16,7 +16,7 @@ from emsco.problem import Problem, count_classes, unit_membership
 from emsco.stages.base import StageOutcomes, StageTrainer
 from emsco.stages.crossfit import CrossFitTrainer
 from emsco.stages.estimator import EstimatorTrainer
-from emsco.stages.logistic import LogisticTrainer
+from emsco.stages.logistic import LogisticTrainer, scikit_twin
 from emsco.table import Rows, StackedTable, Table
 
 _LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
@@ -39,28 +39,35 @@ class Recipe:
         Of the columns of numbers.
     C : float
         Inverse strength of the regularisation of the logistic regression.
+    products : bool
+        Whether it has the products of any two columns, too.
     """
 
     estimator: Any = None
     encoding: str = "linear"
     C: float = 1.0
+    products: bool = False
 
     def trainer(self, problem: Problem, *, seed: int, n_jobs: int) -> StageTrainer:
         """Return what trains feature sets of a problem."""
         estimator = self.estimator
         if estimator is None:
-            if _n_weights(problem) <= _LARGEST_NEWTON:
-                return LogisticTrainer(problem, C=self.C, n_jobs=n_jobs)
+            if self.n_weights(problem) <= _LARGEST_NEWTON:
+                return LogisticTrainer(problem, C=self.C, n_jobs=n_jobs, products=self.products)
             # Newton's method solves for all weights of a set at once; with many classes and columns that does not pay.
-            estimator = scikit_logistic(self.C)
+            estimator = self.logistic()
         return EstimatorTrainer(problem, estimator, seed=seed, n_jobs=n_jobs)
 
+    def logistic(self) -> Any:
+        """Return scikit-learn's twin of our logistic regression."""
+        return scikit_twin(self.C, products=self.products)
 
-def scikit_logistic(C: float) -> Any:
-    """Return scikit-learn's twin of our logistic regression."""
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=C, tol=1e-8, max_iter=10_000)
+    def n_weights(self, problem: Problem) -> int:
+        """Return the weights of a logistic regression on everything."""
+        n_columns = int(problem.train.shape[0])
+        if self.products:
+            n_columns += n_columns * (n_columns - 1) // 2
+        return n_columns * (1 if problem.n_classes == 2 else problem.n_classes)
 
 
 def boosting() -> Any:
@@ -226,7 +233,7 @@ def settle(
             if len(encodings) == len(strengths) == 1:
                 return replace(recipe, encoding=e, C=strengths[0])
             problems = [problem for problem, _ in rehearsal.problems(e)]
-            if e == "spline" and encoding == "auto" and _n_weights(problems[0]) > _MOST_SPLINES:
+            if e == "spline" and encoding == "auto" and recipe.n_weights(problems[0]) > _MOST_SPLINES:
                 continue
             for c in strengths:
                 tried = replace(recipe, encoding=e, C=c)
@@ -235,10 +242,6 @@ def settle(
                 if reached > most:
                     best, most = tried, reached
     return best
-
-
-def _n_weights(problem: Problem) -> int:
-    return int(problem.train.shape[0]) * (1 if problem.n_classes == 2 else problem.n_classes)
 
 
 def sureness(outcomes: StageOutcomes, y: IntArray, n_classes: int) -> NDArray[np.float64]:
@@ -304,6 +307,18 @@ def check_learning(encoding: Any, C: Any, *, automatic: bool = True) -> None:
     number = isinstance(C, int | float | np.integer | np.floating) and not isinstance(C, bool)
     if not (automatic and isinstance(C, str) and C == "auto") and not (number and 0 < C < np.inf):
         raise InvalidParameterError(f"C must be a positive number{' or auto' if automatic else ''}; got {C!r}.")
+
+
+def check_products(products: Any, estimator: Any) -> bool:
+    """Return whether stages have products of columns."""
+    if not isinstance(products, bool | np.bool_):
+        raise InvalidParameterError(f"products must be True or False; got {products!r}.")
+    if products and estimator is not None:
+        raise InvalidParameterError(
+            "products are for logistic stages; an estimator of your own gets them from scikit-learn's "
+            "PolynomialFeatures(interaction_only=True) in a pipeline before it."
+        )
+    return bool(products)
 
 
 def check_calibrable(rehearsal: Rehearsal, classes: NDArray[Any], n_folds: int) -> None:

@@ -17,6 +17,7 @@ def learning_record(clf: Any) -> dict[str, Any]:
         "final_estimator": None,
         "encoding": clf.encoding,
         "C": clf.C,
+        "products": bool(clf.products),
         "calibration": None,
         "validation": None,
         "refit": False,
@@ -33,6 +34,8 @@ def learning_record(clf: Any) -> dict[str, Any]:
 def in_words(record: dict[str, Any]) -> list[str]:
     """Return the sentences of a record."""
     strength = "" if record["C"] is None else f" with C = {record['C']:.4g}"
+    if record["products"]:
+        strength += " and the products of any two columns"
     sentences = [f"Stages learn by {record['estimator']}{strength}; {_ENCODINGS[record['encoding']]}."]
     if record["final_estimator"] is not None:
         sentences = [

@@ -54,12 +54,15 @@ class LogisticTrainer:
         Inverse strength of the regularisation.
     n_jobs : int
         Threads. The result is the same for any number.
+    products : bool
+        Whether a set has the products of any two of its columns, too.
     """
 
-    def __init__(self, problem: Problem, *, C: float = 1.0, n_jobs: int = 1) -> None:
+    def __init__(self, problem: Problem, *, C: float = 1.0, n_jobs: int = 1, products: bool = False) -> None:
         self._unit_columns = problem.unit_columns
-        self._train = _with_ones(problem.train)
-        self._validation = _with_ones(problem.validation)
+        self._pairs = np.triu_indices(len(problem.train), 1) if products else None
+        self._train = self._extended(problem.train)
+        self._validation = self._extended(problem.validation)
         classes = [1] if problem.n_classes == 2 else list(range(problem.n_classes))
         self._targets = np.array([problem.y_train == c for c in classes], dtype=np.float64)
         n_rows = len(self._train)
@@ -115,10 +118,22 @@ class LogisticTrainer:
     def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
         """Return a model per set, over its encoded columns in ascending order, from its weights."""
         columns = self._columns(feature_sets)
-        return [LogisticModel(t[:, :-1][:, c], t[:, -1]) for t, c in zip(memory, columns, strict=True)]
+        weights = [(t[:, :-1][:, c], t[:, -1]) for t, c in zip(memory, columns, strict=True)]
+        if self._pairs is None:
+            return [LogisticModel(*each) for each in weights]
+        n_columns = (feature_sets @ self._unit_columns).sum(axis=1).tolist()
+        return [product_model(n, *each) for n, each in zip(n_columns, weights, strict=True)]
+
+    def _extended(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return columns with their products, and a last one of ones."""
+        products = [] if self._pairs is None else [columns[self._pairs[0]] * columns[self._pairs[1]]]
+        return np.vstack([columns, *products, np.ones((1, columns.shape[1]))])
 
     def _columns(self, feature_sets: FeatureSets) -> NDArray[np.bool_]:
-        return feature_sets @ self._unit_columns
+        columns: NDArray[np.bool_] = feature_sets @ self._unit_columns
+        if self._pairs is None:
+            return columns
+        return np.hstack([columns, columns[:, self._pairs[0]] & columns[:, self._pairs[1]]])
 
     def _members(self, feature_sets: FeatureSets) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         columns = self._columns(feature_sets)
@@ -136,5 +151,23 @@ class LogisticTrainer:
         list(self._pool.map(task, tasks))
 
 
-def _with_ones(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.vstack([columns, np.ones(columns.shape[1])])
+def scikit_twin(C: float, *, products: bool = False) -> Any:
+    """Return scikit-learn's twin of our logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import PolynomialFeatures
+
+    logistic = LogisticRegression(C=C, tol=1e-8, max_iter=10_000)
+    if not products:
+        return logistic
+    return make_pipeline(PolynomialFeatures(2, interaction_only=True, include_bias=False), logistic)
+
+
+def product_model(n_columns: int, coef: NDArray[np.float64], intercept: NDArray[np.float64]) -> StageModel:
+    """Return a trained regression on columns and their products, as scikit-learn has it: files and exports know it."""
+    model = scikit_twin(1.0, products=True)
+    model[0].fit(np.zeros((1, n_columns)))
+    model[1].coef_, model[1].intercept_ = coef.copy(), intercept.copy()
+    model[1].classes_ = np.arange(max(len(intercept), 2))
+    model[1].n_features_in_ = coef.shape[1]
+    return model  # type: ignore[no-any-return]
