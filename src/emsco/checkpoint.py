@@ -13,7 +13,7 @@ import json
 from os import PathLike, fspath
 from pathlib import Path
 import sqlite3
-from time import monotonic
+from time import monotonic, perf_counter
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias
 
@@ -226,6 +226,43 @@ class Shelf:
     def add_trained(self, rows: Iterable[tuple[bytes, int, bytes]]) -> None:
         """Remember feature sets: units, number, memory."""
         self._checkpoint.add_trained([(self._mark + key, number, memory) for key, number, memory in rows])
+
+
+class SearchJournal:
+    """The checkpoint as one search sees it: with its kind, how it went and how long it took."""
+
+    def __init__(self, checkpoint: Checkpoint, history: list[tuple[int, int, int]]) -> None:
+        self._checkpoint = checkpoint
+        self._history = history
+        self._arrays = checkpoint.load()
+        self.phase = self._arrays["phase"].tobytes().decode() if self._arrays else ""
+        self.seconds = float(self._arrays["seconds"]) if self._arrays else 0.0
+        self._started = perf_counter() - self.seconds
+        if self._arrays:
+            history.extend(tuple(row) for row in self._arrays["history"].tolist())
+
+    def begin(self, phase: str) -> None:
+        """Say which search it is; what another one left is of no use to it."""
+        if phase != self.phase:
+            self._arrays, self.phase = None, phase
+            self._history.clear()
+
+    def load(self) -> Arrays | None:
+        """Return the last snapshot."""
+        return self._arrays
+
+    def save(self, snapshot: Callable[[], Arrays]) -> None:
+        """Write a snapshot if it is time to."""
+
+        def with_history() -> Arrays:
+            return {
+                **snapshot(),
+                "phase": np.frombuffer(self.phase.encode(), dtype=np.uint8),
+                "history": np.array(self._history, dtype=np.int64).reshape(-1, 3),
+                "seconds": np.array(perf_counter() - self._started),
+            }
+
+        self._checkpoint.save(with_history)
 
 
 def fingerprint(*arrays: NDArray[Any]) -> str:

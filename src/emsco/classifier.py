@@ -17,7 +17,7 @@ from emsco import __version__
 from emsco.acquisition import plain_classes
 from emsco.calibration import CalibrationRows, set_aside
 from emsco.cascade import Cascade, Tally
-from emsco.checkpoint import Arrays, Checkpoint, Shelf, fingerprint
+from emsco.checkpoint import Checkpoint, SearchJournal, Shelf, fingerprint
 from emsco.exceptions import (
     InvalidInputError,
     InvalidParameterError,
@@ -26,7 +26,7 @@ from emsco.exceptions import (
     SuspiciousColumnWarning,
 )
 from emsco.front import Front, check_choice, make_front, spread
-from emsco.guarantee import Answers, Guarantee, Plan, Promise, check, plan
+from emsco.guarantee import Answers, Guarantee, Plan, Promise, check, hopeful, plan
 from emsco.objectives import PAPER, Aims, check_objectives, combined_score, measure
 from emsco.operators.elitism import unique_vectors
 from emsco.partition import BoolArray, IntArray, acquired_sets, check_design, compress, count_solutions
@@ -70,7 +70,6 @@ _N_PROBES = 40  # random designs on which encodings and strengths are compared
 _MOST_FINAL = 30  # designs of a front whose stages are trained again by a final estimator
 _MOST_MERGED = 200_000  # designs that need no other feature sets than these
 _CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
-_HOPES = (2.0, 1.0, 0.0)  # standard deviations by which a promise is expected to be kept
 _PILOT = 1 / 3  # of the rows of a given design choose, before a last training, which thresholds are calibrated
 
 
@@ -463,7 +462,7 @@ class EMSCOClassifier(StagedClassifier):
         journal = None
         if checkpoint is not None:
             checkpoint.claim(self._identity(setup, settings, max_stages, seed, rule))
-            journal = _Journal(checkpoint, history)
+            journal = SearchJournal(checkpoint, history)
             if journal.phase == BestFirst.__name__ and self._set_to("search") == "auto":
                 settings = _auto(prices.n_units)  # the proof was given up before
         cache, cascade = self._scoring(setup, y_validation, prices, rule, aims, checkpoint)
@@ -517,7 +516,7 @@ class EMSCOClassifier(StagedClassifier):
         self._promises = _check(self, plans, front.designs, parts.calibration)
         self._use(0)  # whatever becomes of the choice, there is a point in use
         n_rows = 0 if parts.calibration is None else parts.calibration.truth.size
-        self._use(self._chosen(_hopeful(plans, n_rows)))
+        self._use(self._chosen(hopeful(plans, n_rows)))
 
     def _rehearsal(
         self,
@@ -741,7 +740,7 @@ class EMSCOClassifier(StagedClassifier):
         max_stages: int,
         rng: np.random.Generator,
         history: list[tuple[int, int, int]],
-        journal: "_Journal | None",
+        journal: SearchJournal | None,
     ) -> Front:
         line = PhaseLine() if self.verbose else None
         limit = settings.max_generations if isinstance(settings, Evolution) else settings.max_designs
@@ -802,7 +801,7 @@ class EMSCOClassifier(StagedClassifier):
         max_stages: int,
         n_jobs: int,
         started: float,
-        journal: "_Journal | None",
+        journal: SearchJournal | None,
     ) -> Front | None:
         """Return the true frontier, or the best found before the search ended; nothing if "auto" should evolve."""
         if journal is not None:
@@ -925,40 +924,6 @@ class EMSCOClassifier(StagedClassifier):
                 raise InvalidParameterError(f"{name} must be True or False; got {value!r}.")
 
 
-class _Journal:
-    """The checkpoint as one search sees it: with its kind, how it went and how long it took."""
-
-    def __init__(self, checkpoint: Checkpoint, history: list[tuple[int, int, int]]) -> None:
-        self._checkpoint = checkpoint
-        self._history = history
-        self._arrays = checkpoint.load()
-        self.phase = self._arrays["phase"].tobytes().decode() if self._arrays else ""
-        self.seconds = float(self._arrays["seconds"]) if self._arrays else 0.0
-        self._started = perf_counter() - self.seconds
-        if self._arrays:
-            history.extend(tuple(row) for row in self._arrays["history"].tolist())
-
-    def begin(self, phase: str) -> None:
-        """Say which search it is; what another one left is of no use to it."""
-        if phase != self.phase:
-            self._arrays, self.phase = None, phase
-            self._history.clear()
-
-    def load(self) -> Arrays | None:
-        return self._arrays
-
-    def save(self, snapshot: Callable[[], Arrays]) -> None:
-        def with_history() -> Arrays:
-            return {
-                **snapshot(),
-                "phase": np.frombuffer(self.phase.encode(), dtype=np.uint8),
-                "history": np.array(self._history, dtype=np.int64).reshape(-1, 3),
-                "seconds": np.array(perf_counter() - self._started),
-            }
-
-        self._checkpoint.save(with_history)
-
-
 def _judged(designs: IntArray, tally: Tally, prices: PriceList, aims: Aims | None) -> Front:
     """Return what is non-dominated of designs, each objective vector once."""
     rank = pareto_rank(measure(tally) if aims is None else aims.measure(tally))
@@ -992,13 +957,6 @@ def _rehearsed(cache: StageCache, y: IntArray) -> Callable[[IntArray], Answers]:
         return Answers(outcomes.confidence, outcomes.label, y)
 
     return answers
-
-
-def _hopeful(plans: list[Plan], n_rows: int) -> NDArray[np.intp]:
-    """Return the plans that will probably succeed; if there are none, those that may."""
-    hope = np.array([plan.hope(n_rows) for plan in plans])
-    found = (np.flatnonzero(hope >= margin) for margin in _HOPES)
-    return next((points for points in found if points.size), np.empty(0, dtype=np.intp))
 
 
 def _sureness(cache: StageCache, y: IntArray, n_classes: int, sets: BoolArray) -> NDArray[np.float64]:

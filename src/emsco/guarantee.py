@@ -21,6 +21,7 @@ from emsco.rejection import NEVER, RejectRule, as_rule, check_threshold
 
 _CANDIDATES = 100  # thresholds of a sequence at most; of 30 to 100, more keep slightly more coverage (benchmarks)
 _HOPELESS = 0.9  # predicted p-value from which on a threshold of a class is not worth a place in its sequence
+_HOPES = (2.0, 1.0, 0.0)  # standard deviations by which a promise is expected to be kept
 _MOST_ROWS = 10**7
 
 
@@ -344,6 +345,13 @@ def plan(guarantee: Guarantee, pilot: Answers, *, n_classes: int, n_rows: int) -
         first = int(margins.argmax()) if margins.size else 0
         sequences.append(replace(sequence, first=first, last=margins.size - 1))
     return Plan(guarantee, tuple(sequences), floors)
+
+
+def hopeful(plans: list[Plan], n_rows: int) -> NDArray[np.intp]:
+    """Return the plans that will probably succeed; if there are none, those that may."""
+    hope = np.array([plan.hope(n_rows) for plan in plans])
+    found = (np.flatnonzero(hope >= margin) for margin in _HOPES)
+    return next((points for points in found if points.size), np.empty(0, dtype=np.intp))
 
 
 def check(plan: Plan, answers: Answers, labels: list[Any]) -> Promise:
