@@ -7,11 +7,12 @@ import numpy as np
 from numpy.testing import assert_array_equal
 import pytest
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.naive_bayes import GaussianNB
 
 import emsco
 from emsco import BestFirst, EMSCOClassifier, Loss, MultiStageClassifier, reference, thresholds
 from emsco.cli import emsco as command
-from emsco.exceptions import InvalidParameterError, ModelFileError, NoSuchPointError
+from emsco.exceptions import InvalidParameterError, ModelFileError, NoSuchPointError, SearchInterruptedWarning
 from emsco.guarantee import Answers
 from emsco.partition import acquired_sets
 from emsco.rejection import resolve_rule
@@ -226,3 +227,27 @@ def test_the_command_line_takes_it(tmp_path, data):
     refused = run(command, [*fit, "--guarantee", "0.9"])
     assert refused.exit_code == 2
     assert "goes with no other threshold" in refused.output
+
+
+class _Interrupted(GaussianNB):
+    """Somebody presses Ctrl-C while it is trained for the 40th time."""
+
+    n_fits = 0
+
+    def fit(self, X, y):
+        type(self).n_fits += 1
+        if self.n_fits == 40:
+            raise KeyboardInterrupt
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("threshold", ["auto", 0.8])
+def test_an_interrupted_final_training_leaves_the_stages_of_the_search(data, threshold, monkeypatch):
+    X, y = data
+    monkeypatch.setattr(_Interrupted, "n_fits", 0)
+    with pytest.warns(SearchInterruptedWarning, match="those in use are of the search"):
+        clf = make(final_estimator=_Interrupted()).set_params(threshold=threshold).fit(X, y)
+    plain = make().set_params(threshold=threshold).fit(X, y)
+    assert_array_equal(clf.front_.designs, plain.front_.designs)
+    assert_array_equal(clf.decide(X).confidence, plain.decide(X).confidence)
+    assert clf.encoding_ == "linear"

@@ -36,7 +36,7 @@ from emsco.progress import PhaseLine, ProgressLine
 from emsco.ranking import pareto_rank
 from emsco.rejection import RejectRule, check_rule, resolve_rule
 from emsco.search.bestfirst import BestFirst, Pool, search_best_first
-from emsco.search.chains import Sureness, cuts, finest, merged, orders
+from emsco.search.chains import MOST_LOOKED_FOR, Sureness, cuts, finest, merged, orders
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact import Exact, check_affordable, estimate_seconds, is_affordable, search_exactly
 from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
@@ -68,7 +68,7 @@ _FEW_UNITS = 14  # all their feature sets are trained in seconds
 _MOST_PROBED = 15  # units that they buy
 _N_PROBES = 40  # random designs on which encodings and strengths are compared
 _MOST_FINAL = 30  # designs of a front whose stages are trained again by a final estimator
-_MOST_MERGED = 200_000  # designs that need no other feature sets than these
+_MERGED_CELLS = 2**23  # designs x units that need no other feature sets than those trained: 64 MiB
 _CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
 _PILOT = 1 / 3  # of the rows of a given design choose, before a last training, which thresholds are calibrated
 
@@ -479,22 +479,22 @@ class EMSCOClassifier(StagedClassifier):
         seconds = perf_counter() - started
         n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
         self.classes_, self._prices, self._named = classes, prices, table.named
-        if final is not None or is_auto(self.threshold):
-            designs, strong = front.designs, None
-            if final is not None:
-                designs = designs[spread(front, _MOST_FINAL)]
-                setup = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
-                shelf = None if checkpoint is None else Shelf(checkpoint, repr(final))
-                cache, cascade = self._scoring(setup, y_validation, prices, rule, aims, shelf)
-                strong = partial(_sureness, cache, y_validation, classes.size)
-                self._train_final(cache, designs)
-            if recipe.estimator is None:
-                designs = np.concatenate([designs, [finest(order) for order in orders(sure, prices, strong)]])
-            designs = self._merged(designs, max_stages)
-            if is_auto(self.threshold):
-                front = tune(designs, cache, cascade, prices, y_validation, classes.size, aims)
-            else:
-                front = _judged(designs, cascade.tally(designs), prices, aims)
+        if final is not None:
+            again = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
+            shelf = None if checkpoint is None else Shelf(checkpoint, repr(final))
+            strong, counts = self._scoring(again, y_validation, prices, rule, aims, shelf)
+            try:
+                front = self._finish(front, recipe, cache, strong, counts, y_validation, prices, max_stages, aims)
+                setup, cache = again, strong
+            except KeyboardInterrupt:
+                final = None
+                warnings.warn(
+                    "interrupted while the final stages were trained; those in use are of the search.",
+                    SearchInterruptedWarning,
+                    stacklevel=3,
+                )
+        if final is None and is_auto(self.threshold):
+            front = self._finish(front, recipe, cache, cache, cascade, y_validation, prices, max_stages, aims)
         plans: list[Plan] = []
         if parts.calibration is not None:
             plans = _plan(self, front.designs, _rehearsed(cache, y_validation), parts.calibration)
@@ -599,22 +599,50 @@ class EMSCOClassifier(StagedClassifier):
             final = CalibratedClassifierCV(final, method=self.calibration, cv=_CALIBRATION_FOLDS, ensemble=False)
         return Recipe(final, encoding, recipe.C)
 
-    def _merged(self, designs: IntArray, max_stages: int) -> IntArray:
-        """Return all designs that need no other feature sets than these do, as far as there are not too many."""
-        limits: dict[str, Any] = {"max_stages": max_stages, "removal": bool(self._set_to("removal"))}
-        limits["most"] = max(_MOST_MERGED // len(designs), 1)
-        return np.unique(np.concatenate([merged(design, **limits) for design in designs]), axis=0)
+    def _finish(
+        self,
+        front: Front,
+        recipe: Recipe,
+        fast: StageCache,
+        cache: StageCache,
+        cascade: Cascade,
+        y: IntArray,
+        prices: PriceList,
+        max_stages: int,
+        aims: Aims | None,
+    ) -> Front:
+        """Return the front of what the final stages make of designs, with thresholds if these are "auto".
 
-    def _train_final(self, cache: StageCache, designs: IntArray) -> None:
-        """Train the feature sets of designs; it may take its time."""
-        sets = distinct_sets(designs)
-        line = PhaseLine() if self.verbose else None
-        for i in range(0, len(sets), _SETS_AT_ONCE):
-            cache.slots(sets[i : i + _SETS_AT_ONCE])
-            if line is not None:
-                line("training the final stages", min((i + _SETS_AT_ONCE) / len(sets), 1.0))
+        Designs are those of the search, and what the order in which units are worth it gives: a final learner orders
+        what the fast one of the search proposes. All that merge some of their stages need no further training.
+        """
+        n_classes = self.classes_.size
+        sure = partial(_sureness, fast, y, n_classes)
+        designs, strong = front.designs, None
+        line = PhaseLine() if self.verbose and cache is not fast else None
+        if cache is not fast:
+            designs = designs[spread(front, _MOST_FINAL)]
+            sets = distinct_sets(designs)
+            for i in range(0, len(sets), _SETS_AT_ONCE):
+                cache.slots(sets[i : i + _SETS_AT_ONCE])
+                if line is not None:
+                    line("training the final stages", min((i + _SETS_AT_ONCE) / len(sets), 1.0))
+
+            def strong(sets: BoolArray) -> NDArray[np.float64]:
+                if line is not None:
+                    line("ordering features", min(sets[0].sum() / MOST_LOOKED_FOR, 1.0))
+                return _sureness(cache, y, n_classes, sets)
+
+        if recipe.estimator is None:
+            designs = np.concatenate([designs, [finest(order) for order in orders(sure, prices, strong)]])
         if line is not None:
             line.close()
+        limits: dict[str, Any] = {"max_stages": max_stages, "removal": bool(self._set_to("removal"))}
+        limits["most"] = max(_MERGED_CELLS // designs.size, 1)
+        designs = np.unique(np.concatenate([merged(design, **limits) for design in designs]), axis=0)
+        if is_auto(self.threshold):
+            return tune(designs, cache, cascade, prices, y, n_classes, aims)
+        return _judged(designs, cascade.tally(designs), prices, aims)
 
     def _scoring(
         self,

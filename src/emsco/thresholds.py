@@ -1,5 +1,6 @@
 """Thresholds that are part of a design: one for its early exits, another for its last stage."""
 
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -147,8 +148,7 @@ def _counted(design: IntArray, answers: Answers, prices: PriceList, n_classes: i
         least_price=prices.least,
     )
     if aims is not None:
-        values = aims.score(tally, np.full(n_pairs, n_stages), confusion)
-        tally = Tally(**{**vars(tally), "values": values})
+        tally = replace(tally, values=aims.score(tally, np.full(n_pairs, n_stages), confusion))
     return np.tile(design, (n_pairs, 1)), thresholds, tally
 
 

@@ -125,7 +125,7 @@ def test_a_strong_learner_decides_among_what_comes_first():
 
 
 def test_beyond_some_units_the_order_is_that_of_the_last_gains(monkeypatch):
-    monkeypatch.setattr(chains, "_MOST_LOOKED_FOR", 2)
+    monkeypatch.setattr(chains, "MOST_LOOKED_FOR", 2)
     sure = made_up(3, 7)
     (order,) = orders(sure, resolve(None, [f"x{i}" for i in range(7)]))
     assert sorted(order.tolist()) == list(range(7))

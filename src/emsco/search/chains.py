@@ -15,7 +15,7 @@ from emsco.partition import BoolArray, IntArray
 from emsco.prices import PriceList
 
 Sureness = Callable[[BoolArray], FloatArray]  # of feature sets, how sure they are of the truth: the more, the better
-_MOST_LOOKED_FOR = 25  # units whose place in the order is looked for; the others follow as they did last
+MOST_LOOKED_FOR = 25  # units whose place in the order is looked for; the others follow as they did last
 _SHORTLIST = 6  # units that a slow learner is asked of
 _EACH = 10  # units of the order after each of which a stage may end; beyond, after ever more
 _GROWTH = 1.18
@@ -56,7 +56,7 @@ def _forward(sureness: Sureness, prices: PriceList, strong: Sureness | None, *, 
             gain = _per_price(gain, prices.stage_ticks(np.stack([before, after], axis=1))[:, 1])
         return gain, sure
 
-    while left.size and len(order) < _MOST_LOOKED_FOR:
+    while left.size and len(order) < MOST_LOOKED_FOR:
         worth, sure = gains(sureness, left)
         best = int(worth.argmax())
         if strong is not None:
