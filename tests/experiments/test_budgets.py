@@ -40,8 +40,8 @@ def test_both_are_tuned_within_the_limits_on_the_rows_that_tune():
     ours.fit(X, y, costs, X_val, y_val, wanted)
     for method in (theirs, ours):
         decisions = method.decide(X_val, 150.0)
-        assert decisions.conclusive.mean() >= 0.81
-        assert decisions.cost.mean() <= 0.98 * 150
+        assert decisions.conclusive.mean() >= 0.8
+        assert decisions.cost.mean() <= 150
     assert np.isfinite(ours.classifier.front_.thresholds).all()
 
 

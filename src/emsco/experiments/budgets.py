@@ -24,9 +24,6 @@ from emsco.problem import Problem
 from emsco.search.bestfirst import BestFirst
 from emsco.thresholds import LASTS
 
-_COVERAGE_MARGIN = 0.01  # what is asked on the rows that tune is a little more, so that other rows keep it in the mean
-_COST_MARGIN = 0.02
-
 
 @dataclass(frozen=True)
 class Spent:
@@ -91,10 +88,10 @@ class _Budgeted(CEGB):
             cost = self._cost(trace)[1]
             for level in LASTS:
                 figures = measure(trace, problem.y_validation, cost, level, problem.prices)
-                if figures.coverage < self.wanted.coverage_asked:
+                if figures.coverage < self.wanted.coverage:
                     continue
                 for budget in self.wanted.budgets:
-                    within = figures.mean_cost <= (1 - _COST_MARGIN) * budget
+                    within = figures.mean_cost <= budget
                     score = within, figures.accuracy if within else -figures.mean_cost
                     if budget not in best or score > best[budget]:
                         best[budget] = score
@@ -130,17 +127,12 @@ class Wanted:
     coverage: float
     budgets: tuple[float, ...]
 
-    @property
-    def coverage_asked(self) -> float:
-        """The coverage asked of the rows that tune."""
-        return min(self.coverage + _COVERAGE_MARGIN, 1.0)
-
 
 def _choice(front: Front, wanted: Wanted, budget: float) -> int:
     try:
-        return front.choose(min_coverage=wanted.coverage_asked, max_cost=(1 - _COST_MARGIN) * budget, best="accuracy")
+        return front.choose(min_coverage=wanted.coverage, max_cost=budget, best="accuracy")
     except NoSuchPointError:
-        return front.choose(min_coverage=wanted.coverage_asked, best="cost")
+        return front.choose(min_coverage=wanted.coverage, best="cost")
 
 
 def _boosting(*, quick: bool) -> Any:
