@@ -100,7 +100,7 @@ class Front:
 
     @property
     def extra(self) -> dict[str, FloatArray]:
-        """What else there is to say of each point, by name: values of further objectives, and thresholds of its own."""
+        """Further figures of each point under their names, such as other objectives and thresholds of its own."""
         known = (*PAPER, "stages")
         extra = {n: values for n, values in zip(self.objectives, self.values.T, strict=True) if n not in known}
         if self.thresholds is not None:
