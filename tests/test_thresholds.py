@@ -13,13 +13,21 @@ import emsco
 from emsco import BestFirst, EMSCOClassifier, Loss, MultiStageClassifier, reference, thresholds
 from emsco.cli import emsco as command
 from emsco.exceptions import InvalidParameterError, ModelFileError, NoSuchPointError, SearchInterruptedWarning
-from emsco.guarantee import Answers
-from emsco.partition import acquired_sets
+from emsco.judge import Judge, Task
 from emsco.rejection import resolve_rule
+from emsco.stages.logistic import LogisticTrainer
 from emsco.thresholds import EXITS, LASTS, rule_of, tune
 from tests.strategies import bill, problem, seeds
 from tests.test_acquisition import answers, assert_is_row
 from tests.test_cascade import draw_population, make_cascade
+
+
+def make_judge(p):
+    rule = resolve_rule(0.5, np.arange(p.n_classes))
+    task = Task(
+        p.y_validation, p.n_classes, p.prices, rule, aims=None, max_stages=4, removal=False, cache_bytes=2**24
+    )  # fmt: skip
+    return Judge(task, LogisticTrainer(p))
 
 
 @settings(max_examples=30, deadline=None)
@@ -27,10 +35,8 @@ from tests.test_cascade import draw_population, make_cascade
 def test_counts_equal_the_walk_in_plain_python_at_every_pair_of_thresholds(seed, n_classes):
     p = problem(seed, n_classes=n_classes)
     design = draw_population(seed, n_rows=1)[0]
-    _cascade, cache = make_cascade(p, 0.5)
-    outcomes = cache.outcomes(acquired_sets(design[None])[0][0])
-    answers = Answers(outcomes.confidence, outcomes.label, p.y_validation)
-    _, pairs, tally = thresholds._counted(design, answers, p.prices, n_classes, None)
+    judge = make_judge(p)
+    _, pairs, tally = thresholds._counted(design, judge.answers(design), judge.task)
     outcome = reference.train_logistic(p.train.T, p.y_train, p.validation.T)
     costs, _, shared, overhead, parallel = bill(p.prices, 0.0)
     for i in np.random.default_rng(seed).integers(len(pairs), size=25):
@@ -51,9 +57,9 @@ def test_counts_equal_the_walk_in_plain_python_at_every_pair_of_thresholds(seed,
 def test_the_front_is_what_no_pair_of_any_promising_design_beats(seed):
     p = problem(seed, n_features=5)
     designs = np.unique(draw_population(seed, n_rows=12, n_features=5), axis=0)
-    cascade, cache = make_cascade(p, 0.5)
-    promising = thresholds._promising(designs, cache, cascade, None)
-    front = tune(designs, cache, cascade, p.prices, p.y_validation, 2, None)
+    judge = make_judge(p)
+    promising = thresholds._promising(designs, judge)
+    front = tune(designs, judge)
     outcome = reference.train_logistic(p.train.T, p.y_train, p.validation.T)
     costs, truth = bill(p.prices, 0.0)[0], p.y_validation.tolist()
     vectors = [
@@ -74,10 +80,10 @@ def test_the_front_is_what_no_pair_of_any_promising_design_beats(seed):
 def test_a_large_front_keeps_the_best_of_everything(monkeypatch):
     p = problem(3, n_features=6, n_validation=200)
     designs = np.unique(draw_population(3, n_rows=40, n_features=6), axis=0)
-    cascade, cache = make_cascade(p, 0.5)
-    whole = tune(designs, cache, cascade, p.prices, p.y_validation, 2, None)
+    judge = make_judge(p)
+    whole = tune(designs, judge)
     monkeypatch.setattr(thresholds, "_MOST", 30)
-    few = tune(designs, cache, cascade, p.prices, p.y_validation, 2, None)
+    few = tune(designs, judge)
     assert len(few) < 40 < len(whole)
     for name in ("coverage", "accuracy"):
         assert np.nanmax(getattr(few, name)) == np.nanmax(getattr(whole, name))

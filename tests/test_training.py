@@ -212,7 +212,7 @@ def test_an_estimator_that_is_not_true_before_it_is_trained_can_be_calibrated():
 )
 @pytest.mark.parametrize("validation", [1 / 3, 3])
 def test_final_stages_that_cannot_be_trained_are_refused_before_the_search(wrong, says, validation, monkeypatch):
-    monkeypatch.setattr(EMSCOClassifier, "_search", None)  # nobody gets there
+    monkeypatch.setattr("emsco.classifier.Judge", None)  # nobody gets there
     X, y = drawn(8, n_rows=40)
     y[:] = 0
     y[:3] = 1

@@ -1,5 +1,6 @@
 """The rows that calibrate a Guarantee: set aside before anything is learned, and looked at once, at the end."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 import warnings
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidTargetError, RareClassWarning
-from emsco.guarantee import Guarantee
+from emsco.guarantee import Answers, Guarantee, Plan, plan
 from emsco.partition import IntArray
 from emsco.problem import check_columns, plain_labels
 from emsco.table import BlankedTable, Rows, Table, check_size
@@ -98,6 +99,13 @@ def set_aside(
     codes = np.where(trained, np.cumsum(trained) - 1, -1)[codes]
     calibration = CalibrationRows(table, rows, codes[rows])
     return SetAside(BlankedTable(table, rows), learn, codes, classes[trained], calibration)
+
+
+def plan_checks(
+    guarantee: Any, designs: IntArray, answers: Callable[[IntArray], Answers], rows: CalibrationRows, n_classes: int
+) -> list[Plan]:
+    """Decide, by what designs say of pilot rows, how each will be checked."""
+    return [plan(guarantee, answers(design), n_classes=n_classes, n_rows=rows.truth.size) for design in designs]
 
 
 def _codes_of(y: Any, classes: NDArray[Any], n_rows: int) -> IntArray:

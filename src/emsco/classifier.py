@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from emsco import __version__
 from emsco.acquisition import plain_classes
-from emsco.calibration import CalibrationRows, set_aside
-from emsco.cascade import Cascade, Tally
+from emsco.calibration import CalibrationRows, plan_checks, set_aside
 from emsco.checkpoint import Checkpoint, SearchJournal, Shelf, fingerprint
 from emsco.exceptions import (
     InvalidInputError,
@@ -25,27 +24,27 @@ from emsco.exceptions import (
     SearchInterruptedWarning,
     SuspiciousColumnWarning,
 )
-from emsco.front import Front, check_choice, make_front, spread
-from emsco.guarantee import Answers, Guarantee, Plan, Promise, check, hopeful, plan
-from emsco.objectives import PAPER, Aims, check_objectives, combined_score, measure
-from emsco.operators.elitism import unique_vectors
-from emsco.partition import BoolArray, IntArray, acquired_sets, check_design, compress, count_solutions
+from emsco.finishing import SETS_AT_ONCE, finish
+from emsco.front import Front, check_choice
+from emsco.guarantee import Guarantee, Plan, Promise, check, hopeful
+from emsco.judge import Judge, Task
+from emsco.objectives import PAPER, Aims, check_objectives
+from emsco.partition import BoolArray, IntArray, check_design, count_solutions
 from emsco.prices import Costs, PriceList, resolve
+from emsco.probes import probing
 from emsco.problem import check_columns, check_target, check_validation_size, known_codes, split_rows
 from emsco.progress import PhaseLine, ProgressLine
-from emsco.ranking import pareto_rank
 from emsco.rejection import RejectRule, check_rule, resolve_rule
-from emsco.search.bestfirst import BestFirst, Pool, search_best_first
-from emsco.search.chains import MOST_LOOKED_FOR, Sureness, cuts, finest, merged, orders
-from emsco.search.evolution import Evolution, State, evolve
-from emsco.search.exact import Exact, check_affordable, estimate_seconds, is_affordable, search_exactly
-from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
+from emsco.search.bestfirst import BestFirst
+from emsco.search.evolution import Evolution
+from emsco.search.exact import Exact, estimate_seconds, is_affordable
+from emsco.search.lattice import MAX_STATE_BYTES
+from emsco.search.run import History, explore, prove
 from emsco.staged import StagedClassifier, check_n_jobs, check_seed, distinct_sets, set_key
 from emsco.stages.base import StageModel, StageTrainer
-from emsco.stages.cache import StageCache, Store, sets_at_once
 from emsco.stages.estimator import check_estimator_usable
 from emsco.table import Rows, Table, check_size
-from emsco.thresholds import SEARCHED, is_auto, tune
+from emsco.thresholds import SEARCHED, is_auto
 from emsco.training import (
     Recipe,
     Rehearsal,
@@ -58,17 +57,11 @@ from emsco.training import (
     make_folds,
     prepare,
     settle,
-    sureness,
 )
 
 _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
 _AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
-_SETS_AT_ONCE = 64  # trained between two signs of progress
 _FEW_UNITS = 14  # all their feature sets are trained in seconds
-_MOST_PROBED = 15  # units that they buy
-_N_PROBES = 40  # random designs on which encodings and strengths are compared
-_MOST_FINAL = 30  # designs of a front whose stages are trained again by a final estimator
-_MERGED_CELLS = 2**23  # designs x units that need no other feature sets than those trained: 64 MiB
 _CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
 _PILOT = 1 / 3  # of the rows of a given design choose, before a last training, which thresholds are calibrated
 
@@ -205,12 +198,12 @@ class MultiStageClassifier(StagedClassifier):
             rest, pilot = (everyone[rows] for rows in split_rows(codes[everyone], _PILOT, rng, classes))
             train(rest)
             answers = self._answering(self._encoder.encode(table, pilot), codes[pilot])
-            plans = _plan(self, design[None], answers, calibration)
+            plans = plan_checks(self.threshold, design[None], answers, calibration, classes.size)
         with warnings.catch_warnings():
             if calibration is not None:
                 warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
             train(parts.learn)
-        self._promises = _check(self, plans, design[None], calibration)
+        self._promises = _promises(self, plans, design[None], calibration)
         self._deploy(design)
         self._warn_of_shortage()
         return self
@@ -440,65 +433,73 @@ class EMSCOClassifier(StagedClassifier):
         rule = self._search_rule(classes, max_stages)
 
         rehearsal = self._rehearsal(table, parts.learn, codes, classes, prices, X_val, y_val, split_rng)
-        y_validation = rehearsal.y
-        check_validation_size(y_validation.size)
-        aims = check_objectives(self.objectives, np.bincount(y_validation, minlength=classes.size))
-        self._check_choice(aims)
-        if isinstance(self._set_to("search"), Exact):
-            _check_provable(aims)
+        task = self._task(rehearsal, classes, rule, max_stages)
         recipe = settle(
             rehearsal,
             Recipe(check_estimator(self.estimator, "estimator"), products=bool(self.products)),
             encoding=self._set_to("encoding"),
             C=self._set_to("C"),
-            score=self._probing(y_validation, classes.size, prices, max_stages, rule, recipe_rng),
+            score=probing(task, recipe_rng, by_sureness=isinstance(self.threshold, Guarantee)),
             n_jobs=n_jobs,
         )
         final = self._final_recipe(recipe, rehearsal, classes)  # what is wrong with it is said before the search
         setup = prepare(rehearsal, recipe, seed=seed, n_jobs=n_jobs)
-        provable = rule.n_rows == 1 and _is_provable(aims)
-        settings = self._settings(prices.n_units, max_stages, y_validation.size, n_jobs, provable=provable)
-        history: list[tuple[int, int, int]] = []
+        provable = rule.n_rows == 1 and _is_provable(task.aims)
+        settings = self._settings(prices.n_units, max_stages, task.y.size, n_jobs, provable=provable)
+        history: History = []
         journal = None
         if checkpoint is not None:
             checkpoint.claim(self._identity(setup, settings, max_stages, seed, rule))
             journal = SearchJournal(checkpoint, history)
             if journal.phase == BestFirst.__name__ and self._set_to("search") == "auto":
                 settings = _auto(prices.n_units)  # the proof was given up before
-        cache, cascade = self._scoring(setup, y_validation, prices, rule, aims, checkpoint)
-        sure = partial(_sureness, cache, y_validation, classes.size)
-        front: Front | None = None
+
+        judge = Judge(task, setup.trainer, checkpoint)
         started = perf_counter() - (journal.seconds if journal else 0.0)
+        line = PhaseLine(shown=self.verbose)
+        front: Front | None = None
         if isinstance(settings, Exact):
-            front = self._search_exactly(
-                settings, setup.trainer, y_validation, prices, cascade, aims, rule, max_stages, n_jobs, started, journal
+            auto = self._set_to("search") == "auto"
+            front = prove(
+                judge,
+                setup.trainer,
+                settings,
+                n_jobs=n_jobs,
+                max_bytes=_AUTO_STATE_BYTES if auto else MAX_STATE_BYTES,
+                or_nothing=auto,
+                started=started,
+                journal=journal,
+                line=line,
             )
         if front is None:
             settings = _auto(prices.n_units) if isinstance(settings, Exact) else settings
-            front = self._search(settings, cache, cascade, sure, prices, aims, max_stages, search_rng, history, journal)
+            front = explore(judge, settings, rng=search_rng, history=history, journal=journal, line=line)
         seconds = perf_counter() - started
-        n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else cache.n_trained
-        self.classes_, self._prices, self._named = classes, prices, table.named
+        n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else judge.cache.n_trained
+
+        how: dict[str, Any] = {"chains": recipe.estimator is None, "thresholds": is_auto(self.threshold), "line": line}
         if final is not None:
             again = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
-            shelf = None if checkpoint is None else Shelf(checkpoint, repr(final))
-            strong, counts = self._scoring(again, y_validation, prices, rule, aims, shelf)
+            strong = Judge(task, again.trainer, None if checkpoint is None else Shelf(checkpoint, repr(final)))
             try:
-                front = self._finish(front, recipe, cache, strong, counts, y_validation, prices, max_stages, aims)
-                setup, cache = again, strong
+                front = finish(front, judge, strong, **how)
+                setup, judge = again, strong
             except KeyboardInterrupt:
                 final = None
+                line.close()
                 warnings.warn(
                     "interrupted while the final stages were trained; those in use are of the search.",
                     SearchInterruptedWarning,
                     stacklevel=3,
                 )
         if final is None and is_auto(self.threshold):
-            front = self._finish(front, recipe, cache, cache, cascade, y_validation, prices, max_stages, aims)
+            front = finish(front, judge, judge, **how)
+
+        self.classes_, self._prices, self._named = classes, prices, table.named
         plans: list[Plan] = []
         if parts.calibration is not None:
-            plans = _plan(self, front.designs, _rehearsed(cache, y_validation), parts.calibration)
-        train = cache.models
+            plans = plan_checks(self.threshold, front.designs, judge.answers, parts.calibration, classes.size)
+        train = judge.cache.models
         if self.refit and not rehearsal.crosses:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
@@ -513,10 +514,23 @@ class EMSCOClassifier(StagedClassifier):
         self.history_ = np.array(history, dtype=np.int64).reshape(-1, 3)
         self.n_generations_ = max(len(history) - isinstance(settings, Evolution), 0)
         self.n_feature_sets_ = n_feature_sets
-        self._promises = _check(self, plans, front.designs, parts.calibration)
+        self._promises = _promises(self, plans, front.designs, parts.calibration)
         self._use(0)  # whatever becomes of the choice, there is a point in use
         n_rows = 0 if parts.calibration is None else parts.calibration.truth.size
         self._use(self._chosen(hopeful(plans, n_rows)))
+
+    def _task(self, rehearsal: Rehearsal, classes: NDArray[Any], rule: RejectRule, max_stages: int) -> Task:
+        """Return which designs are looked for, and what they are to be good at."""
+        y = rehearsal.y
+        check_validation_size(y.size)
+        aims = check_objectives(self.objectives, np.bincount(y, minlength=classes.size))
+        self._check_choice(aims)
+        if isinstance(self._set_to("search"), Exact):
+            _check_provable(aims)
+        return Task(
+            y, classes.size, rehearsal.prices, rule, aims, max_stages, bool(self._set_to("removal")),
+            int(self.cache_bytes),
+        )  # fmt: skip
 
     def _rehearsal(
         self,
@@ -547,38 +561,6 @@ class EMSCOClassifier(StagedClassifier):
             folds = [(learn[train], learn[judges]) for train, judges in folds]
         return Rehearsal(table, codes, classes.size, prices, folds, learn=learn)
 
-    def _probing(
-        self,
-        y: IntArray,
-        n_classes: int,
-        prices: PriceList,
-        max_stages: int,
-        rule: RejectRule,
-        rng: np.random.Generator,
-    ) -> Callable[[StageTrainer], float]:
-        """Return how recipes are compared: by the combined score of the best quarter of some random designs.
-
-        For a promise, whose thresholds come later, by how sure their sets are of the truth.
-        """
-        most = min(max_stages, 6)
-        n_stages = rng.integers(min(2, most), most, size=_N_PROBES, endpoint=True)
-        stages = rng.integers(n_stages[:, None], size=(_N_PROBES, prices.n_units))
-        if self._set_to("removal"):  # with as many units as good designs buy: large sets take long
-            n_bought = rng.integers(1, min(prices.n_units, _MOST_PROBED), size=(_N_PROBES, 1), endpoint=True)
-            order = rng.permuted(np.tile(np.arange(prices.n_units), (_N_PROBES, 1)), axis=1)
-            stages = np.where(order < n_bought, stages, -1)
-        designs = compress(stages)
-
-        def score(trainer: StageTrainer) -> float:
-            if isinstance(self.threshold, Guarantee):
-                sets = distinct_sets(designs)
-                return float(sureness(trainer.outcomes(sets, trainer.train(sets)), y, n_classes).mean())
-            cache = StageCache(trainer, y, n_units=prices.n_units, threshold=rule, max_bytes=int(self.cache_bytes))
-            reached = np.sort(combined_score(Cascade(cache, prices).tally(designs), prices.total))
-            return float(reached[-_N_PROBES // 4 :].mean())
-
-        return score
-
     def _final_recipe(self, recipe: Recipe, rehearsal: Rehearsal, classes: NDArray[Any]) -> Recipe | None:
         """Return how the stages of the front are trained, if not as in the search."""
         final = check_estimator(self.final_estimator, "final_estimator")
@@ -598,72 +580,6 @@ class EMSCOClassifier(StagedClassifier):
             check_calibrable(rehearsal, classes, _CALIBRATION_FOLDS)
             final = CalibratedClassifierCV(final, method=self.calibration, cv=_CALIBRATION_FOLDS, ensemble=False)
         return Recipe(final, encoding, recipe.C)
-
-    def _finish(
-        self,
-        front: Front,
-        recipe: Recipe,
-        fast: StageCache,
-        cache: StageCache,
-        cascade: Cascade,
-        y: IntArray,
-        prices: PriceList,
-        max_stages: int,
-        aims: Aims | None,
-    ) -> Front:
-        """Return the front of what the final stages make of designs, with thresholds if these are "auto".
-
-        Designs are those of the search, and what the order in which units are worth it gives: a final learner orders
-        what the fast one of the search proposes. All that merge some of their stages need no further training.
-        """
-        n_classes = self.classes_.size
-        sure = partial(_sureness, fast, y, n_classes)
-        designs, strong = front.designs, None
-        line = PhaseLine() if self.verbose and cache is not fast else None
-        if cache is not fast:
-            designs = designs[spread(front, _MOST_FINAL)]
-            sets = distinct_sets(designs)
-            for i in range(0, len(sets), _SETS_AT_ONCE):
-                cache.slots(sets[i : i + _SETS_AT_ONCE])
-                if line is not None:
-                    line("training the final stages", min((i + _SETS_AT_ONCE) / len(sets), 1.0))
-
-            def strong(sets: BoolArray) -> NDArray[np.float64]:
-                if line is not None:
-                    line("ordering features", min(sets[0].sum() / MOST_LOOKED_FOR, 1.0))
-                return _sureness(cache, y, n_classes, sets)
-
-        if recipe.estimator is None:
-            designs = np.concatenate([designs, [finest(order) for order in orders(sure, prices, strong)]])
-        if line is not None:
-            line.close()
-        limits: dict[str, Any] = {"max_stages": max_stages, "removal": bool(self._set_to("removal"))}
-        limits["most"] = max(_MERGED_CELLS // designs.size, 1)
-        designs = np.unique(np.concatenate([merged(design, **limits) for design in designs]), axis=0)
-        if is_auto(self.threshold):
-            return tune(designs, cache, cascade, prices, y, n_classes, aims)
-        return _judged(designs, cascade.tally(designs), prices, aims)
-
-    def _scoring(
-        self,
-        setup: Setup,
-        y: IntArray,
-        prices: PriceList,
-        rule: RejectRule,
-        aims: Aims | None,
-        store: Store | None,
-    ) -> tuple[StageCache, Cascade]:
-        """Return what trains feature sets and what counts designs."""
-        cache = StageCache(
-            setup.trainer,
-            y,
-            n_units=prices.n_units,
-            threshold=rule,
-            max_bytes=int(self.cache_bytes),
-            store=store,
-            n_classes=setup.problems[0].n_classes if aims is not None and aims.by_class else 0,
-        )
-        return cache, Cascade(cache, prices, None if aims is None else aims.score)
 
     def _chosen(self, hopeful: NDArray[np.intp]) -> Any:
         """Return the point to use: of those whose promise will probably hold, if there are any."""
@@ -757,144 +673,15 @@ class EMSCOClassifier(StagedClassifier):
             "seed": str(seed),
         }
 
-    def _search(
-        self,
-        settings: Evolution | BestFirst,
-        cache: StageCache,
-        cascade: Cascade,
-        sure: Sureness,
-        prices: PriceList,
-        aims: Aims | None,
-        max_stages: int,
-        rng: np.random.Generator,
-        history: list[tuple[int, int, int]],
-        journal: SearchJournal | None,
-    ) -> Front:
-        line = PhaseLine() if self.verbose else None
-        limit = settings.max_generations if isinstance(settings, Evolution) else settings.max_designs
-
-        def on_generation(state: State) -> None:
-            n_evaluated = (history[-1][0] if history else 0) + len(state.population) - state.n_elite
-            history.append((n_evaluated, state.n_nondominated, cache.n_trained))
-            if line is not None:
-                share = state.generation / max(limit, 1)
-                line("evolving", share, f"{state.n_nondominated} on the front, {cache.n_trained:,} sets trained")
-
-        def on_batch(pool: Pool) -> None:
-            n_best = int((pool.leads & (pool.level == 0)).sum())
-            history.append((pool.n_evaluated, n_best, cache.n_trained))
-            if line is not None:
-                share = pool.n_evaluated / limit
-                line("searching", share, f"{n_best} on the front, {cache.n_trained:,} sets trained")
-
-        if journal is not None:
-            journal.begin(type(settings).__name__)
-            cache.n_trained = history[-1][2] if history else 0
-        size: dict[str, Any] = {"n_features": prices.n_units, "max_stages": max_stages, "rng": rng}
-        size["removal"] = self._set_to("removal")
-        size["measure"] = measure if aims is None else aims.measure
-        if isinstance(settings, Evolution):
-            found = evolve(cascade.tally, settings, **size, on_generation=on_generation, journal=journal)
-        else:
-            size["score"] = partial(combined_score, total=prices.total)
-            size["chains"] = partial(self._chains, sure, prices, max_stages)
-            found = search_best_first(cascade.tally, settings, **size, on_batch=on_batch, journal=journal)
-        if line is not None:
-            line.close()
-        if found.interrupted:
-            warnings.warn(
-                f"search interrupted after generation {found.n_generations}; the front is the best found so far.",
-                SearchInterruptedWarning,
-                stacklevel=3,
-            )
-        n_ties = np.array([len(tied) for tied in found.ties])
-        return make_front(found.designs, found.tally, n_ties, found.ties, prices, aims=aims)
-
-    def _chains(self, sure: Sureness, prices: PriceList, max_stages: int, most: int) -> IntArray:
-        """Return up to so many designs that buy in the orders in which units are worth it."""
-        found = orders(sure, prices)
-        limits: dict[str, Any] = {"max_stages": max_stages, "removal": bool(self._set_to("removal"))}
-        limits["most"] = most // len(found)
-        return np.unique(np.concatenate([cuts(order, **limits) for order in found]), axis=0)
-
-    def _search_exactly(
-        self,
-        settings: Exact,
-        trainer: StageTrainer,
-        y_validation: IntArray,
-        prices: PriceList,
-        cascade: Cascade,
-        aims: Aims | None,
-        rule: RejectRule,
-        max_stages: int,
-        n_jobs: int,
-        started: float,
-        journal: SearchJournal | None,
-    ) -> Front | None:
-        """Return the true frontier, or the best found before the search ended; nothing if "auto" should evolve."""
-        if journal is not None:
-            journal.begin(Exact.__name__)
-        removal = self._set_to("removal")
-        size = {"n_units": prices.n_units, "max_stages": max_stages, "n_samples": y_validation.size}
-        check_affordable(settings, **size, n_jobs=n_jobs, removal=removal)
-        line = PhaseLine() if self.verbose else None
-        bits = all_bits(
-            trainer,
-            y_validation,
-            prices,
-            threshold=rule,
-            on_progress=line,
-            journal=journal,
-        )
-        proof = search_exactly(
-            bits,
-            settings,
-            max_stages=max_stages,
-            removal=removal,
-            n_jobs=n_jobs,
-            max_bytes=_AUTO_STATE_BYTES if self._set_to("search") == "auto" else MAX_STATE_BYTES,
-            started=started,
-            on_progress=line,
-            journal=journal,
-        )
-        if line is not None:
-            line.close()
-        if self._set_to("search") == "auto" and proof.ended == OUT_OF_MEMORY:
-            return None
-        if proof.ended:
-            warnings.warn(
-                f"exact search of {proof.certificate.n_designs:,} designs {proof.ended}; the front is the best found "
-                "so far, not proven.",
-                SearchInterruptedWarning,
-                stacklevel=3,
-            )
-        tally = cascade.tally(proof.designs)
-        best = np.arange(len(proof.designs))
-        if aims is not None:
-            # By two of the three objectives, the frontier is what is not dominated within the frontier of all three.
-            # Let no design dominate d in the two. Some d' of the frontier of all three is no worse than d in any of
-            # them, so in the two it equals d: no vector is missing. A d' that any d dominates in the two is, for the
-            # same reason, dominated by one of that frontier: there is none too many. And none comes twice: of d' and
-            # d'' that are equal in two objectives one would dominate the other by the third.
-            rank = pareto_rank(aims.measure(tally))
-            best = np.flatnonzero(rank == rank.max())
-        ties = [proof.ties[i] for i in best]
-        return make_front(
-            proof.designs[best], tally.select(best), proof.n_ties[best], ties, prices, proof.certificate, aims
-        )
-
     def _train_front(self, train: Callable[[BoolArray], list[StageModel]], front: Front) -> dict[bytes, StageModel]:
         """Return the models of all feature sets that the front needs, and of all features: it may take its time."""
-        line = PhaseLine() if self.verbose else None
         sets = distinct_sets(front.designs)
         models: dict[bytes, StageModel] = {}
-        for i in range(0, len(sets), _SETS_AT_ONCE):
-            part = sets[i : i + _SETS_AT_ONCE]
-            models.update(zip(map(set_key, part), train(part), strict=True))
-            if line is not None:
+        with PhaseLine(shown=self.verbose) as line:
+            for i in range(0, len(sets), SETS_AT_ONCE):
+                part = sets[i : i + SETS_AT_ONCE]
+                models.update(zip(map(set_key, part), train(part), strict=True))
                 line("training the front", len(models) / len(sets))
-        if line is not None:
-            line.close()
         return models
 
     def use(self, point: int) -> Self:
@@ -952,16 +739,6 @@ class EMSCOClassifier(StagedClassifier):
                 raise InvalidParameterError(f"{name} must be True or False; got {value!r}.")
 
 
-def _judged(designs: IntArray, tally: Tally, prices: PriceList, aims: Aims | None) -> Front:
-    """Return what is non-dominated of designs, each objective vector once."""
-    rank = pareto_rank(measure(tally) if aims is None else aims.measure(tally))
-    best = np.flatnonzero(rank == rank.max())
-    best = best[unique_vectors(np.arange(best.size), tally.select(best).vectors)]
-    ties = [design[None] for design in designs[best]]
-    n_ties = np.ones(best.size, dtype=np.int64)
-    return make_front(designs[best], tally.select(best), n_ties, ties, prices, aims=aims)
-
-
 def _searched(threshold: Any) -> Any:
     """Return the threshold that designs are searched with."""
     if is_auto(threshold):
@@ -969,32 +746,7 @@ def _searched(threshold: Any) -> Any:
     return threshold.searched if isinstance(threshold, Guarantee) else threshold
 
 
-def _plan(
-    clf: StagedClassifier, designs: IntArray, answers: Callable[[IntArray], Answers], rows: CalibrationRows
-) -> list[Plan]:
-    """Decide on pilot rows how each design will be checked."""
-    size = {"n_classes": clf.classes_.size, "n_rows": rows.truth.size}
-    return [plan(clf.threshold, answers(design), **size) for design in designs]
-
-
-def _rehearsed(cache: StageCache, y: IntArray) -> Callable[[IntArray], Answers]:
-    """Return a function of a design: what its stages say of the rows that judged it."""
-
-    def answers(design: IntArray) -> Answers:
-        outcomes = cache.outcomes(acquired_sets(design[None])[0][0])
-        return Answers(outcomes.confidence, outcomes.label, y)
-
-    return answers
-
-
-def _sureness(cache: StageCache, y: IntArray, n_classes: int, sets: BoolArray) -> NDArray[np.float64]:
-    """Return how sure feature sets are of the truth, some of them at a time."""
-    step = min(sets_at_once(y.size), cache.capacity)
-    parts = [sureness(cache.outcomes(sets[i : i + step]), y, n_classes) for i in range(0, len(sets), step)]
-    return np.concatenate(parts)
-
-
-def _check(
+def _promises(
     clf: StagedClassifier, plans: list[Plan], designs: IntArray, rows: CalibrationRows | None
 ) -> tuple[Promise, ...]:
     """Look at the calibration rows, and return what can be promised of each design."""

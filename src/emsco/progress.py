@@ -4,6 +4,7 @@ from math import inf
 from shutil import get_terminal_size
 import sys
 from time import monotonic
+from typing import Self
 
 _SECONDS = 10.0
 _BAR = 20
@@ -38,15 +39,30 @@ class ProgressLine:
 
 
 class PhaseLine:
-    """A bar: how far each phase of a long work is, and how long it still takes at most."""
+    """A bar: how far each phase of a long work is, and how long it still takes at most.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    shown : bool
+        Whether anything is printed at all.
+    """
+
+    def __init__(self, *, shown: bool = True) -> None:
         self._line = ProgressLine()
+        self._shown = shown
         self._phase = ""
         self._began = (0.0, 0.0)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def __call__(self, phase: str, share: float, more: str = "") -> None:
         """Show which share of a phase is done, and what else there is to say of it."""
+        if not self._shown:
+            return
         if phase != self._phase:
             self._phase, self._began = phase, (monotonic(), share)
         taken, done = monotonic() - self._began[0], share - self._began[1]
@@ -56,8 +72,10 @@ class PhaseLine:
         self._line(f"{phase} {bar} {100 * share:.0f} %{left}{', ' + more if more else ''}")
 
     def close(self) -> None:
-        """Leave the line."""
-        self._line.close()
+        """Leave the line, if there is one."""
+        if self._phase:
+            self._line.close()
+            self._phase = ""
 
 
 def _duration(seconds: float) -> str:

@@ -5,16 +5,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from emsco.cascade import Cascade, Tally, join_tallies
-from emsco.front import Front, make_front
+from emsco.cascade import Tally, join_tallies
+from emsco.front import Front
 from emsco.guarantee import Answers
-from emsco.objectives import PAPER, Aims, FloatArray, combined_score, measure
-from emsco.operators.elitism import unique_vectors
+from emsco.judge import Judge, Task
+from emsco.objectives import PAPER, FloatArray
 from emsco.partition import IntArray, acquired_sets, stage_counts
-from emsco.prices import PriceList
-from emsco.ranking import pareto_rank
 from emsco.rejection import RejectRule
-from emsco.stages.cache import StageCache
 
 AUTO = "auto"
 SEARCHED = 0.85  # what designs are searched with; the thresholds of each are chosen afterwards
@@ -42,15 +39,7 @@ def rule_of(exit_at: float, last_at: float, n_stages: int) -> RejectRule:
     return RejectRule.of([[exit_at]] * (n_stages - 1) + [[last_at]])
 
 
-def tune(
-    designs: IntArray,
-    cache: StageCache,
-    cascade: Cascade,
-    prices: PriceList,
-    y: IntArray,
-    n_classes: int,
-    aims: Aims | None,
-) -> Front:
+def tune(designs: IntArray, judge: Judge) -> Front:
     """Return the front of designs with thresholds: every pair of `EXITS` and `LASTS` is tried for promising ones.
 
     Promising is what no other design beats where both have the same threshold at all stages, any of `EXITS`.
@@ -58,31 +47,20 @@ def tune(
     Parameters
     ----------
     designs : ndarray of shape (n_designs, n_units)
-    cache : StageCache
-        What the stages say; it is left with another threshold.
-    cascade : Cascade
-        Counts designs by the cache.
-    prices : PriceList
-    y : ndarray of shape (n_samples,)
-        Class indices of the samples that judge.
-    n_classes : int
-    aims : Aims or None
-        What is compared; None: the paper's objectives.
+    judge : Judge
+        It is left with another threshold.
     """
+    task = judge.task
     kept: list[_Part] = []
-    for design in _promising(designs, cache, cascade, aims):
-        outcomes = cache.outcomes(acquired_sets(design[None])[0][0])
-        answers = Answers(outcomes.confidence, outcomes.label, y)
-        kept.append(_counted(design, answers, prices, n_classes, aims))
+    for design in _promising(designs, judge):
+        kept.append(_counted(design, judge.answers(design), task))
         if sum(len(part[0]) for part in kept) > _AT_ONCE:
-            kept = [_best(kept, aims)]
-    found, thresholds, tally = _thinned(_best(kept, aims), prices, aims)
-    ones = np.ones(len(found), dtype=np.int64)
-    ties = [design[None] for design in found]
-    return make_front(found, tally, ones, ties, prices, aims=aims, thresholds=thresholds)
+            kept = [_best(kept, task)]
+    found, thresholds, tally = _thinned(_best(kept, task), task)
+    return task.front(found, tally, thresholds)
 
 
-def _thinned(part: _Part, prices: PriceList, aims: Aims | None) -> _Part:
+def _thinned(part: _Part, task: Task) -> _Part:
     """Return at most some `_MOST` points, where many are alike the best of them.
 
     Points are alike that are in the same cell of a grid of all objectives but one, as many in each row of it as in any
@@ -92,63 +70,61 @@ def _thinned(part: _Part, prices: PriceList, aims: Aims | None) -> _Part:
     tally = part[2]
     if len(part[0]) <= _MOST:
         return part
-    names = PAPER if aims is None else aims.names
-    values = (measure(tally) if aims is None else aims.measure(tally)).to_minimise
+    names = PAPER if task.aims is None else task.aims.names
+    values = task.measure(tally).to_minimise
     free = next((i for i, name in enumerate(names) if name not in ("coverage", "cost", "stages")), 0)
     n_cells = int(_MOST ** (1 / (len(names) - 1)))
     place = np.argsort(np.argsort(values, axis=0, kind="stable"), axis=0, kind="stable")
     cell = np.delete(place * n_cells // len(values), free, axis=1)
     order = np.lexsort((values[:, free],))
     first = np.unique(cell[order], axis=0, return_index=True)[1]
-    kept = [order[first], values.argmin(axis=0), [combined_score(tally, prices.total).argmax()]]
+    kept = [order[first], values.argmin(axis=0), [task.score(tally).argmax()]]
     rows = np.unique(np.concatenate(kept))
     return part[0][rows], part[1][rows], tally.select(rows)
 
 
-def _promising(designs: IntArray, cache: StageCache, cascade: Cascade, aims: Aims | None) -> IntArray:
+def _promising(designs: IntArray, judge: Judge) -> IntArray:
     """Return the designs that are on the front of all designs and thresholds, one threshold for all their stages."""
     kept: list[_Part] = []
     for exit_at in EXITS:
-        cache.set_threshold(exit_at)
-        kept = [_best([*kept, (designs, np.full((len(designs), 2), exit_at), cascade.tally(designs))], aims)]
+        judge.cache.set_threshold(exit_at)
+        part = designs, np.full((len(designs), 2), exit_at), judge.tally(designs)
+        kept = [_best([*kept, part], judge.task)]
     return np.unique(kept[0][0], axis=0)
 
 
-def _best(parts: list[_Part], aims: Aims | None) -> _Part:
-    """Return what is non-dominated of all, each objective vector once."""
+def _best(parts: list[_Part], task: Task) -> _Part:
+    """Return what is non-dominated of all; of equals, that with few stages, few units and low thresholds."""
     designs, thresholds = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
     tally = join_tallies(*(part[2] for part in parts))
-    rank = pareto_rank(measure(tally) if aims is None else aims.measure(tally))
-    best = np.flatnonzero(rank == rank.max())
-    simplest = np.lexsort((thresholds[best, 1], thresholds[best, 0], (designs[best] >= 0).sum(axis=1),
-                           stage_counts(designs[best])))  # fmt: skip
-    best = best[unique_vectors(simplest, tally.select(best).vectors)]
+    n_bought = (designs >= 0).sum(axis=1)
+    best = task.best(tally, stage_counts(designs), n_bought, thresholds[:, 0], thresholds[:, 1])
     return designs[best], thresholds[best], tally.select(best)
 
 
-def _counted(design: IntArray, answers: Answers, prices: PriceList, n_classes: int, aims: Aims | None) -> _Part:
+def _counted(design: IntArray, answers: Answers, task: Task) -> _Part:
     """Count what becomes of the samples of a design at every pair of thresholds."""
     n_stages = len(answers.confidence)
     exits = EXITS if n_stages > 1 else EXITS[:1]
-    pairs = [_confusion(answers, exit_at, n_classes) for exit_at in exits]
+    pairs = [_confusion(answers, exit_at, task.n_classes) for exit_at in exits]
     reached = np.repeat(np.array([reached for reached, _ in pairs]), len(LASTS), axis=0)
     confusion = np.concatenate([counts for _, counts in pairs])
     thresholds = np.array([(exit_at, last_at) for exit_at in exits for last_at in LASTS])
     if n_stages == 1:
         thresholds[:, 0] = thresholds[:, 1]
     n_pairs = len(thresholds)
-    paid = prices.stage_ticks(acquired_sets(design[None])[0])
+    paid = task.prices.stage_ticks(acquired_sets(design[None])[0])
     tally = Tally(
         n_samples=answers.truth.size,
         reached=reached,
         n_conclusive=confusion[:, :, :-1].sum(axis=(1, 2)),
         n_correct=np.trace(confusion, axis1=1, axis2=2),
         total_ticks=(reached * paid).sum(axis=1),
-        scale=prices.scale,
-        least_price=prices.least,
+        scale=task.prices.scale,
+        least_price=task.prices.least,
     )
-    if aims is not None:
-        tally = replace(tally, values=aims.score(tally, np.full(n_pairs, n_stages), confusion))
+    if task.aims is not None:
+        tally = replace(tally, values=task.aims.score(tally, np.full(n_pairs, n_stages), confusion))
     return np.tile(design, (n_pairs, 1)), thresholds, tally
 
 
