@@ -1,5 +1,6 @@
 """The command line: parse arguments, call the public API, print."""
 
+import codecs
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -85,6 +86,21 @@ def _fail(message: str) -> int:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     click.echo(f"warning: {' '.join(str(message).split())}", err=True)
+
+
+class _StageEncoding(click.Choice[str]):
+    """How stages see numbers; who gives the encoding of a file is told where it goes."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return one of the choices, or fail."""
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            try:
+                codecs.lookup(value)
+            except LookupError:
+                raise error from None
+            self.fail(f"{error.message} For the encoding of the file, give --file-encoding {value}.", param, ctx)
 
 
 class _InOrder(click.Group):
@@ -239,7 +255,7 @@ _ONE_ERROR = click.option(
 )
 @click.option(
     "--encoding",
-    type=click.Choice(["linear", "rank", "spline", "auto"]),
+    type=_StageEncoding(["linear", "rank", "spline", "auto"]),
     help="How stages see numbers: as they are, as ranks, as ranks with bends, or what loses least."
     "  [default: best: auto, paper: linear]",
 )
