@@ -13,21 +13,12 @@ import emsco
 from emsco import BestFirst, EMSCOClassifier, Loss, MultiStageClassifier, reference, thresholds
 from emsco.cli import emsco as command
 from emsco.exceptions import InvalidParameterError, ModelFileError, NoSuchPointError, SearchInterruptedWarning
-from emsco.judge import Judge, Task
 from emsco.rejection import resolve_rule
-from emsco.stages.logistic import LogisticTrainer
 from emsco.thresholds import EXITS, LASTS, rule_of, tune
 from tests.strategies import bill, problem, seeds
 from tests.test_acquisition import answers, assert_is_row
 from tests.test_cascade import draw_population, make_cascade
-
-
-def make_judge(p):
-    rule = resolve_rule(0.5, np.arange(p.n_classes))
-    task = Task(
-        p.y_validation, p.n_classes, p.prices, rule, aims=None, max_stages=4, removal=False, cache_bytes=2**24
-    )  # fmt: skip
-    return Judge(task, LogisticTrainer(p))
+from tests.test_judge import make_judge
 
 
 @settings(max_examples=30, deadline=None)

@@ -5,7 +5,6 @@ from contextlib import suppress
 from functools import partial
 from math import ceil
 from os import PathLike
-from time import perf_counter
 from typing import Any, Self
 import warnings
 
@@ -38,8 +37,7 @@ from emsco.rejection import RejectRule, check_rule, resolve_rule
 from emsco.search.bestfirst import BestFirst
 from emsco.search.evolution import Evolution
 from emsco.search.exact import Exact, estimate_seconds, is_affordable
-from emsco.search.lattice import MAX_STATE_BYTES
-from emsco.search.run import History, explore, prove
+from emsco.search.run import History, Settings, run
 from emsco.staged import StagedClassifier, check_n_jobs, check_seed, distinct_sets, set_key
 from emsco.stages.base import StageModel, StageTrainer
 from emsco.stages.estimator import check_estimator_usable
@@ -60,7 +58,6 @@ from emsco.training import (
 )
 
 _MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
-_AUTO_STATE_BYTES = 2**26  # an exact search that needs more is not one of seconds: "auto" evolves after all
 _FEW_UNITS = 14  # all their feature sets are trained in seconds
 _CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
 _PILOT = 1 / 3  # of the rows of a given design choose, before a last training, which thresholds are calibrated
@@ -451,32 +448,21 @@ class EMSCOClassifier(StagedClassifier):
         if checkpoint is not None:
             checkpoint.claim(self._identity(setup, settings, max_stages, seed, rule))
             journal = SearchJournal(checkpoint, history)
-            if journal.phase == BestFirst.__name__ and self._set_to("search") == "auto":
-                settings = _auto(prices.n_units)  # the proof was given up before
 
         judge = Judge(task, setup.trainer, checkpoint)
-        started = perf_counter() - (journal.seconds if journal else 0.0)
         line = PhaseLine(shown=self.verbose)
-        front: Front | None = None
-        if isinstance(settings, Exact):
-            auto = self._set_to("search") == "auto"
-            front = prove(
-                judge,
-                setup.trainer,
-                settings,
-                n_jobs=n_jobs,
-                max_bytes=_AUTO_STATE_BYTES if auto else MAX_STATE_BYTES,
-                or_nothing=auto,
-                started=started,
-                journal=journal,
-                line=line,
-            )
-        if front is None:
-            settings = _auto(prices.n_units) if isinstance(settings, Exact) else settings
-            front = explore(judge, settings, rng=search_rng, history=history, journal=journal, line=line)
-        seconds = perf_counter() - started
-        n_feature_sets = 2**prices.n_units - 1 if isinstance(settings, Exact) else judge.cache.n_trained
-
+        searched = run(
+            judge,
+            setup.trainer,
+            settings,
+            instead=_auto(prices.n_units) if self._set_to("search") == "auto" else None,
+            rng=search_rng,
+            n_jobs=n_jobs,
+            history=history,
+            journal=journal,
+            line=line,
+        )
+        front = searched.front
         how: dict[str, Any] = {"chains": recipe.estimator is None, "thresholds": is_auto(self.threshold), "line": line}
         if final is not None:
             again = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
@@ -509,11 +495,11 @@ class EMSCOClassifier(StagedClassifier):
         self.encoding_, self.C_ = setup.recipe.encoding, setup.recipe.C
         self.validation_: int | float | str | None = rehearsal.judged_by
         self.front_ = front
-        self.search_ = settings
-        self.search_seconds_ = seconds
+        self.search_ = searched.settings
+        self.search_seconds_ = searched.seconds
         self.history_ = np.array(history, dtype=np.int64).reshape(-1, 3)
-        self.n_generations_ = max(len(history) - isinstance(settings, Evolution), 0)
-        self.n_feature_sets_ = n_feature_sets
+        self.n_generations_ = max(len(history) - isinstance(searched.settings, Evolution), 0)
+        self.n_feature_sets_ = searched.n_feature_sets
         self._promises = _promises(self, plans, front.designs, parts.calibration)
         self._use(0)  # whatever becomes of the choice, there is a point in use
         n_rows = 0 if parts.calibration is None else parts.calibration.truth.size
@@ -632,7 +618,7 @@ class EMSCOClassifier(StagedClassifier):
 
     def _settings(
         self, n_units: int, max_stages: int, n_samples: int, n_jobs: int, *, provable: bool = True
-    ) -> Evolution | BestFirst | Exact:
+    ) -> Settings:
         """Return how to search; "auto" trains as many feature sets as their training allows."""
         search = self._set_to("search")
         if search != "auto":
@@ -650,7 +636,7 @@ class EMSCOClassifier(StagedClassifier):
         return Exact()
 
     def _identity(
-        self, setup: Setup, settings: Evolution | BestFirst | Exact, max_stages: int, seed: int, rule: RejectRule
+        self, setup: Setup, settings: Settings, max_stages: int, seed: int, rule: RejectRule
     ) -> dict[str, str]:
         """Return what makes two runs the same; the number of workers does not."""
         prices = setup.problems[0].prices
@@ -768,7 +754,7 @@ def _auto(n_units: int) -> BestFirst:
 
 
 def _check_search(search: Any) -> None:
-    if not isinstance(search, Evolution | BestFirst | Exact) and not (isinstance(search, str) and search == "auto"):
+    if not isinstance(search, Settings) and not (isinstance(search, str) and search == "auto"):
         raise InvalidParameterError(
             f"search must be 'auto', emsco.Exact(...), emsco.BestFirst(...) or emsco.Evolution(...); got {search!r}."
         )

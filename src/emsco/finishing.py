@@ -53,6 +53,7 @@ def finish(front: Front, fast: Judge, final: Judge, *, chains: bool, thresholds:
 
     if chains:
         designs = np.concatenate([designs, [finest(order) for order in orders(fast.sureness, task.prices, strong)]])
+    line.close()
     limits: dict[str, Any] = {"max_stages": task.max_stages, "removal": task.removal}
     limits["most"] = max(_MERGED_CELLS // designs.size, 1)
     designs = np.unique(np.concatenate([merged(design, **limits) for design in designs]), axis=0)

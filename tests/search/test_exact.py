@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Prices, classifier, reference
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Prices, reference
 from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning, SpaceTooLargeError
 from emsco.partition import compress, count_solutions
 from emsco.search.exact import check_affordable, search_exactly
@@ -175,7 +175,7 @@ def test_auto_is_exact_where_that_takes_seconds(n_features, max_stages, kind):
 
 
 def test_auto_goes_over_to_best_first_if_the_proof_needs_too_many_states(monkeypatch):
-    monkeypatch.setattr(classifier, "_AUTO_STATE_BYTES", 10_000)
+    monkeypatch.setattr("emsco.search.run._FEW_STATES", 10_000)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 10))
     y = X[:, 0] + X[:, 1] + rng.normal(size=150) > 0

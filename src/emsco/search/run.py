@@ -1,6 +1,8 @@
 """From a judge to a front: runs the search that settings stand for, and shows how far it is."""
 
+from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Any, TypeAlias
 import warnings
 
@@ -17,28 +19,59 @@ from emsco.search.bestfirst import BestFirst, Pool, search_best_first
 from emsco.search.chains import cuts, orders
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact import Exact, check_affordable, search_exactly
-from emsco.search.lattice import OUT_OF_MEMORY, all_bits
+from emsco.search.lattice import MAX_STATE_BYTES, OUT_OF_MEMORY, all_bits
 from emsco.stages.base import StageTrainer
 
+Settings: TypeAlias = Evolution | BestFirst | Exact
 History: TypeAlias = list[tuple[int, int, int]]  # designs evaluated, designs on the front, feature sets trained
+_FEW_STATES = 2**26  # bytes; a proof that needs more is not one of seconds
 
 
-def explore(
+@dataclass(frozen=True)
+class Searched:
+    """What a search found, and how.
+
+    Attributes
+    ----------
+    front : Front
+    settings : Evolution, BestFirst or Exact
+    seconds : float
+        With those of runs that were cut off.
+    n_feature_sets : int
+        How many were trained.
+    """
+
+    front: Front
+    settings: Settings
+    seconds: float
+    n_feature_sets: int
+
+
+def run(
     judge: Judge,
-    settings: Evolution | BestFirst,
+    trainer: StageTrainer,
+    settings: Settings,
     *,
+    instead: BestFirst | None,
     rng: np.random.Generator,
+    n_jobs: int,
     history: History,
     journal: SearchJournal | None,
     line: PhaseLine,
-) -> Front:
-    """Return the best front found.
+) -> Searched:
+    """Search as settings say.
 
     Parameters
     ----------
     judge : Judge
-    settings : Evolution or BestFirst
+    trainer : StageTrainer
+        Of the judge.
+    settings : Evolution, BestFirst or Exact
+    instead : BestFirst or None
+        Takes over if a proof turns out to need more memory than one of seconds does. None: it may take what it needs.
     rng : Generator
+    n_jobs : int
+        Threads of a proof.
     history : list
         A line per generation or batch is added.
     journal : SearchJournal or None
@@ -46,6 +79,27 @@ def explore(
     line : PhaseLine
         Shows how far it is.
     """
+    if instead is not None and journal is not None and journal.phase == BestFirst.__name__:
+        settings = instead  # the proof was given up before
+    started = perf_counter() - (journal.seconds if journal else 0.0)
+    if isinstance(settings, Exact):
+        proven = _prove(judge, trainer, settings, n_jobs, started, journal, line, or_nothing=instead is not None)
+        if proven is not None:
+            return Searched(proven, settings, perf_counter() - started, 2**judge.task.prices.n_units - 1)
+        assert instead is not None
+        settings = instead
+    front = _explore(judge, settings, rng, history, journal, line)
+    return Searched(front, settings, perf_counter() - started, judge.cache.n_trained)
+
+
+def _explore(
+    judge: Judge,
+    settings: Evolution | BestFirst,
+    rng: np.random.Generator,
+    history: History,
+    journal: SearchJournal | None,
+    line: PhaseLine,
+) -> Front:
     task, cache = judge.task, judge.cache
     limit = settings.max_generations if isinstance(settings, Evolution) else settings.max_designs
 
@@ -77,7 +131,7 @@ def explore(
         warnings.warn(
             f"search interrupted after generation {found.n_generations}; the front is the best found so far.",
             SearchInterruptedWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     n_ties = np.array([len(tied) for tied in found.ties])
     return make_front(found.designs, found.tally, n_ties, found.ties, task.prices, aims=task.aims)
@@ -91,38 +145,18 @@ def _chains(judge: Judge, most: int) -> IntArray:
     return np.unique(np.concatenate([cuts(order, **limits) for order in found]), axis=0)
 
 
-def prove(
+def _prove(
     judge: Judge,
     trainer: StageTrainer,
     settings: Exact,
-    *,
     n_jobs: int,
-    max_bytes: int,
-    or_nothing: bool,
     started: float,
     journal: SearchJournal | None,
     line: PhaseLine,
+    *,
+    or_nothing: bool,
 ) -> Front | None:
-    """Return the true frontier, or the best found before the search ended.
-
-    Parameters
-    ----------
-    judge : Judge
-    trainer : StageTrainer
-        Of the judge.
-    settings : Exact
-    n_jobs : int
-    max_bytes : int
-        Memory for the states of the search.
-    or_nothing : bool
-        Whether to return None if that is not enough.
-    started : float
-        When the time limit began to run.
-    journal : SearchJournal or None
-        What a run before this one remembers.
-    line : PhaseLine
-        Shows how far it is.
-    """
+    """Return the true frontier, or the best found before the search ended; or nothing, if it needs much memory."""
     task = judge.task
     if journal is not None:
         journal.begin(Exact.__name__)
@@ -130,6 +164,7 @@ def prove(
     check_affordable(settings, n_units=task.prices.n_units, n_samples=task.y.size, **space)
     watched: dict[str, Any] = {"on_progress": line, "journal": journal}
     bits = all_bits(trainer, task.y, task.prices, threshold=task.rule, **watched)
+    max_bytes = _FEW_STATES if or_nothing else MAX_STATE_BYTES
     proof = search_exactly(bits, settings, **space, max_bytes=max_bytes, started=started, **watched)
     line.close()
     if or_nothing and proof.ended == OUT_OF_MEMORY:
@@ -139,7 +174,7 @@ def prove(
             f"exact search of {proof.certificate.n_designs:,} designs {proof.ended}; the front is the best found "
             "so far, not proven.",
             SearchInterruptedWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     tally = judge.tally(proof.designs)
     best = np.arange(len(proof.designs))
