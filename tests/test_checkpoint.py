@@ -1,3 +1,4 @@
+import ast
 from functools import partial
 import os
 from pathlib import Path
@@ -10,7 +11,10 @@ import time
 import numpy as np
 from numpy.testing import assert_array_equal
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import make_classification
+from sklearn.ensemble import VotingClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
@@ -177,7 +181,7 @@ ONES = partial(Prices, price={f"x{i}": 1 for i in range(8)})
         ({"costs": ONES(parallel=True)}, "price model: 0, sum there, 0, parallel here"),
         ({"search": Evolution(population_size=21, max_generations=3)}, "population_size=20.* there"),
         ({"max_stages": 4}, "max_stages: 3 there, 4 here"),
-        ({"objectives": ["fpr", "cost"]}, r"objectives: None there, \['fpr', 'cost'\] here"),
+        ({"objectives": ["fpr", "cost"]}, r'objectives: null there, \["fpr", "cost"\] here'),
         ({"estimator": DecisionTreeClassifier()}, r"estimator: Recipe\(estimator=None.* there"),
         ({"encoding": "rank"}, "encoding='linear'.* there.*encoding='rank'"),
         ({"removal": True}, "removal: False there, True here"),
@@ -195,6 +199,53 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, change, says):
     X, y = data()
     with pytest.raises(CheckpointError, match="other data"):
         EMSCOClassifier(**settings).fit(X + 1e-9, y, checkpoint=path)
+
+
+def votes(strength):
+    """Estimators that scikit-learn shows alike: it leaves the middle out."""
+    members = [(f"member_{i}", LogisticRegression(C=strength if 4 <= i <= 15 else 1.5, tol=1e-7)) for i in range(20)]
+    return VotingClassifier(members, voting="soft")
+
+
+def test_estimators_that_look_alike_are_told_apart(tmp_path):
+    assert repr(votes(1e-3)) == repr(votes(999.0))
+    settings = {"search": Evolution(population_size=4, max_generations=1), "max_stages": 1, "random_state": 0}
+    X, y = data()
+    X = X[:, :2]
+    path, other = tmp_path / "a.ckpt", tmp_path / "b.ckpt"
+    weak, strong = (EMSCOClassifier(estimator=votes(c), **settings) for c in (1e-3, 999.0))
+    weak.fit(X, y, checkpoint=path)
+    with pytest.raises(CheckpointError, match="estimator: "):
+        strong.fit(X, y, checkpoint=path)
+    weak, strong = (EMSCOClassifier(final_estimator=votes(c), **settings) for c in (1e-3, 999.0))
+    weak.fit(X, y, checkpoint=other)
+    strong.fit(X, y, checkpoint=other)
+    fresh = clone(strong).fit(X, y)
+    assert_array_equal(strong.front_.values, fresh.front_.values)
+
+
+def test_an_identity_is_the_same_in_another_process_and_changes_with_all_that_is_held():
+    code = """
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.preprocessing import FunctionTransformer
+from emsco import Objective
+from emsco.checkpoint import identity_of
+late = 2
+things = [
+    RandomForestClassifier(random_state=np.random.RandomState(0)), FunctionTransformer(lambda x: x + {step}),
+    [Objective("late", lambda counts: counts.n_stages * {step})], ["coverage", "cost"], None,
+]
+print([identity_of(thing) for thing in things])
+"""
+    said = [
+        subprocess.run([sys.executable, "-c", code.replace("{step}", step)], capture_output=True, text=True, check=True)
+        for step in ("1", "1", "2")
+    ]
+    first, again, other = (ast.literal_eval(run.stdout) for run in said)
+    assert first == again
+    assert [a == b for a, b in zip(first, other, strict=True)] == [True, False, False, True, True]
+    assert not any(" at 0x" in name for name in first)
 
 
 def test_files_that_are_no_checkpoints_are_explained(tmp_path):

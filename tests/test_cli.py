@@ -99,7 +99,7 @@ def test_json_of_fit_says_the_same(folder, tmp_path, capsys):
 
 def test_a_limit_that_nothing_meets_loses_no_work(folder, tmp_path, capsys):
     printed = call(capsys, "fit", folder / "heart.csv", *FIT, "--max-cost", 0.01, "-o", tmp_path / "m.emsco", expect=1)
-    assert "error: no point of the front has max_cost = 0.01; the nearest gives way to max_cost = " in printed.err
+    assert "error: no point of the front has --max-cost 0.01; the nearest gives way to --max-cost " in printed.err
     clf = emsco.load(tmp_path / "m.emsco")
     assert f"The model was written, with point {clf.point_} in use." in printed.err
     assert clf.point_ == clf.front_.choose(best="combined")
@@ -189,13 +189,18 @@ def test_boosting_in_the_search_is_boosting_by_name(folder, tmp_path, capsys, mo
     [
         (["--preset", "worst"], 2, "'worst' is not one of 'best', 'paper'"),
         (["--validation", "half"], 2, "--validation half: give a share such as 0.33, or a number of folds such as 5"),
-        (["--validation", "1"], 1, "validation must be"),
+        (
+            ["--validation", "1"],
+            1,
+            "--validation must be a share of the rows strictly between 0 and 1, such as 1/3, or a "
+            "whole number of folds, such as 5; got 1.",
+        ),
         (["--validation", "1.5"], 1, "validation must be"),
-        (["--encoding", "ranks"], 2, "'ranks' is not one of 'linear', 'rank', 'spline', 'auto'.\n"),
+        (["--encoding", "ranks"], 2, "'ranks' is not one of 'linear', 'rank', 'spline', 'auto'."),
         (["--encoding", "latin-1"], 2, "For the encoding of the file, give --file-encoding latin-1."),
         (["--regularisation", "strong"], 2, "--regularisation strong: give a number, or auto"),
-        (["--regularisation", "0"], 1, "C must be a positive number or auto; got 0"),
-        (["--regularisation", "nan"], 1, "C must be a positive number or auto; got nan"),
+        (["--regularisation", "0"], 1, "--regularisation must be a positive number or auto; got 0"),
+        (["--regularisation", "nan"], 1, "--regularisation must be a positive number or auto; got nan"),
         (["--final", "logistic"], 2, "'logistic' is not one of 'tree', 'forest', 'boosting', 'naive-bayes'"),
         (["--calibration", "platt"], 2, "'platt' is not one of 'sigmoid', 'isotonic', 'temperature'"),
         (["--time-limit", "3", "--preset", "paper"], 2, "goes with --search exact"),
@@ -228,7 +233,7 @@ def test_objectives_can_be_chosen(folder, tmp_path, capsys):
     loss.write_text("true,0,1,reject\n1,5,0,0.5\n0,0,1,0.25\n")
     objectives = ["--objective", "loss", "--objective", "cost", "--objective", "fnr", "--loss", loss]
     printed = call(capsys, "fit", folder / "heart.csv", *FIT, "-o", out, *objectives, "--knee")
-    assert "designs found that no other one found beats" in printed.out
+    assert "points found that no other one found beats" in printed.out
     clf = emsco.load(out)
     assert clf.front_.objectives == ("loss", "cost", "fnr")
     assert clf.objectives[0] == Loss([[0, 1], [5, 0]], reject=[0.25, 0.5])
@@ -249,7 +254,7 @@ def test_objectives_can_be_chosen(folder, tmp_path, capsys):
         (["--objective", "loss", "--objective", "cost"], 2, "--objective loss and --loss FILE go together"),
         (["--objective", "fpr"], 2, "give --objective twice or more"),
         (["--objective", "fpr", "--objective", "fpr"], 1, "holds fpr twice"),
-        (["--objective", "fpr", "--objective", "cost", "--search", "exact"], 1, "not of fpr; use BestFirst"),
+        (["--objective", "fpr", "--objective", "cost", "--search", "exact"], 1, "not of fpr; use --search best-first"),
         (["--knee", "--max-cost", "3"], 2, "--knee chooses by itself"),
         (["--one-standard-error"], 2, "--one-standard-error needs --best accuracy"),
         (["--objective", "speed"], 2, "'speed' is not one of"),
@@ -298,8 +303,10 @@ def test_front_lists_points_within_limits(model, capsys):
     assert f"{len(clf.front_)} of {len(clf.front_)} designs" in printed
     assert f"*{clf.point_}" in printed
     points = json.loads(call(capsys, "front", model, "--max-cost", 400, "--sort", "cost", "--json").out)
-    assert [p["point"] for p in points] == [int(i) for i in np.argsort(clf.front_.mean_cost, kind="stable")
-                                            if clf.front_.mean_cost[i] <= 400]  # fmt: skip
+    assert [p["point"] for p in points] == clf.front_.order(max_cost=400, best="cost").tolist()
+    assert np.all(np.diff([p["mean_cost"] for p in points]) >= 0)
+    assert len(points) == (clf.front_.mean_cost <= 400).sum()
+    assert points[0]["thresholds"] == [[0.8]]
     assert points[0]["stages"] == [[n for n, s in zip(clf.front_.feature_names, clf.front_.designs[points[0]["point"]],
                                     strict=True) if s == j] for j in range(len(points[0]["stages"]))]  # fmt: skip
     assert "the nearest gives way to" in call(capsys, "front", model, "--max-cost", 0.1, expect=1).err
@@ -315,7 +322,7 @@ def test_use_puts_another_point_into_use_and_keeps_the_rest(model, capsys):
     assert json.loads(call(capsys, "use", model, "--best", "cost", "--json").out)["in_use"]
     assert emsco.load(model).point_ == before.front_.choose(best="cost")
     assert "no point of the front" in call(capsys, "use", model, 999, expect=1).err
-    assert "not both" in call(capsys, "use", model, expect=2).err
+    assert "give the number of a point, limits" in call(capsys, "use", model, expect=2).err
     assert "not both" in call(capsys, "use", model, 1, "--max-cost", 3, expect=2).err
 
 
@@ -445,7 +452,7 @@ def test_ask_asks_again_takes_nothing_for_an_answer_and_goes_on_from_a_file(mode
         (["fit", "heart.csv", "--target", TARGET, "--time-limit", "3"], 2, "goes with --search exact"),
         (["fit", "heart.csv", "--target", TARGET, "-o", "no/m.emsco"], 2, "no such folder"),
         (["fit", "heart.csv", "--target", "age"], 1, "y cannot be used as class labels"),
-        (["fit", "heart.csv", "--target", TARGET, "--jobs", "0"], 1, "n_jobs must be"),
+        (["fit", "heart.csv", "--target", TARGET, "--jobs", "0"], 1, "--jobs must be"),
         (["fit", "heart.csv", "--target", TARGET, "--max-cost", "cheap"], 2, "is not a valid float"),
         (["front", "heart.csv"], 1, "not a model file"),
         (["front", "none.emsco"], 1, "there is no file"),
@@ -574,7 +581,7 @@ def test_a_threshold_may_be_one_per_class_one_per_stage_or_a_promise(options, th
         assert summary["guarantee"]["checks"][0]["n_errors"] == clf.guarantee_.checks[0].n_errors
         assert "threshold 0.7" in printed.out or "threshold 0.8" in printed.out
     else:
-        assert record["threshold"] == (threshold if isinstance(threshold, float) else str(clf._rule()))
+        assert record["threshold"] == (threshold if isinstance(threshold, float) else clf._rule().in_words([0, 1]))
     call(capsys, "predict", path, folder / "heart.csv", "-o", tmp_path / "out.csv")
     decided = pd.read_csv(tmp_path / "out.csv")
     expected = clf.decide(HEART.data)
@@ -599,8 +606,11 @@ def test_a_promise_that_cannot_be_made_is_a_warning_and_an_answer(folder, tmp_pa
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--threshold", "high"], "give numbers, or CLASS=NUMBER"),
-        (["--threshold", "0=0.9,0.8"], "give numbers, or CLASS=NUMBER"),
+        (["--threshold", "high"], "give numbers such as 0.9, CLASS=NUMBER for each class, or auto"),
+        (["--threshold", "0=0.9,0.8"], "give numbers such as 0.9, CLASS=NUMBER for each class, or auto"),
+        (["--threshold", "0=0.9,0=0.8"], "a class has two numbers"),
+        (["--best", "fnr"], "--best fnr: designs are not searched by it"),
+        (["--test", "heart.csv", "--no-test"], "--test FILE and --no-test contradict each other"),
         (["--threshold", "0=0.9", "--threshold", "0.8"], "a number for each class"),
         (["--threshold", "0.9,0.8", "--guarantee", "0.9"], "that of the search"),
         (["--confidence", "0.9"], "go with --guarantee"),
@@ -610,3 +620,78 @@ def test_a_promise_that_cannot_be_made_is_a_warning_and_an_answer(folder, tmp_pa
 def test_thresholds_that_make_no_sense_are_wrong_usage(options, says, folder, tmp_path, capsys):
     fit = ["fit", folder / "heart.csv", "--target", TARGET, *options, "-o", tmp_path / "m.emsco"]
     assert says in " ".join(call(capsys, *fit, expect=2).err.split())
+
+
+def test_no_command_writes_over_what_it_reads(folder, model, tmp_path, capsys):
+    table = tmp_path / "own.csv"
+    table.write_bytes((folder / "heart.csv").read_bytes())
+    link = tmp_path / "link.csv"
+    link.symlink_to(table)
+    for arguments in (
+        ["fit", table, *FIT, "-o", table],
+        ["fit", table, *FIT, "-o", link],
+        ["predict", model, table, "-o", table],
+        ["predict", model, table, "-o", model],
+        ["report", model, "-o", model],
+        ["report", model, "--data", table, "-o", table],
+    ):
+        before = table.read_bytes(), model.read_bytes()
+        assert "this file is read by the command" in call(capsys, *arguments, expect=2).err
+        assert (table.read_bytes(), model.read_bytes()) == before
+
+
+def test_buying_everything_is_counted_alike_whatever_the_point_in_use(folder, tmp_path, capsys):
+    path, data = tmp_path / "m.emsco", folder / "heart.csv"
+    fit = ["fit", data, "--target", TARGET, "--threshold", "auto", "--max-stages", 2, "--test", data, "-o", path]
+    call(capsys, *fit, "--best", "accuracy", "--min-coverage", 0.8)
+    for use in ([], ["--best", "cost"], ["--best", "coverage"]):
+        if use:
+            assert "buy everything, threshold 0.85" in call(capsys, "use", path, *use).out
+        fresh = json.loads(call(capsys, "evaluate", path, data, "--json").out)
+        kept = emsco.load(path).evaluation_
+        assert fresh["buy_everything"]["answered"] == list(kept.everything.answered)
+        assert fresh["in_use"]["answered"] == list(kept.points[emsco.load(path).point_].answered)
+
+
+def test_points_are_chosen_and_sorted_by_objectives(folder, tmp_path, capsys):
+    path = tmp_path / "m.emsco"
+    objectives = ["--objective", "fnr", "--objective", "cost", "--objective", "coverage"]
+    call(capsys, "fit", folder / "heart.csv", *FIT, "-o", path, *objectives, "--best", "fnr")
+    clf = emsco.load(path)
+    assert clf.front_.values[clf.point_, 0] == clf.front_.values[:, 0].min()
+    listed = json.loads(call(capsys, "front", path, "--sort", "fnr", "--json").out)
+    assert np.all(np.diff([point["objectives"]["fnr"] for point in listed]) >= 0)
+    assert "best must be one of" in call(capsys, "use", path, "--best", "loss", expect=1).err
+    assert "objectives" in call(capsys, "inspect", path).out
+
+
+@pytest.mark.parametrize("width", [80, 100, 140])
+def test_figures_of_a_front_are_whole_in_a_narrow_terminal(width, folder, tmp_path, capsys, monkeypatch):
+    path = tmp_path / "m.emsco"
+    objectives = ["--objective", "fpr", "--objective", "fnr", "--objective", "cost", "--objective", "coverage"]
+    call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "--max-stages", 2, "--threshold", "auto", "-o", path,
+         *objectives)  # fmt: skip
+    clf = emsco.load(path)
+    monkeypatch.setattr("emsco.report.console.console", lambda: Console(width=width, highlight=False))
+    printed = call(capsys, "front", path, "--all").out
+    lines = [line for line in printed.splitlines() if line.count(" %") == 2]
+    assert max(map(len, lines)) <= width
+    numbers = [line.split()[0].lstrip("*") for line in lines]
+    assert sorted(map(int, numbers)) == list(range(len(clf.front_)))
+    words = " ".join(printed.split())
+    assert "exits at" in words
+    assert "fnr" in words
+
+
+def test_promises_that_are_not_kept_are_marked(folder, tmp_path, capsys):
+    path = tmp_path / "m.emsco"
+    call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "--max-stages", 2, "--guarantee", 0.8, "-o", path)
+    clf = emsco.load(path)
+    kept = [promise.passed for promise in clf._promises]
+    listed = [line.split() for line in call(capsys, "front", path, "--all").out.splitlines() if line.count(" %") == 2]
+    shown = {int(words[0].lstrip("*")): "not kept" not in " ".join(words) for words in listed}
+    assert [shown[i] for i in range(len(kept))] == kept
+    used = call(capsys, "use", path, kept.index(False)).out
+    assert "Asked for, but not promised: at least 80 %" in used
+    assert "calibrated: never" in used
+    assert json.loads(call(capsys, "inspect", path, "--json").out)["threshold"] == "calibrated: never"

@@ -313,6 +313,7 @@ def test_other_objectives_are_columns_and_can_be_chosen_by(fitted):
         ("fitness", lambda f: 0),
         ("combined", lambda f: int(f.combined.argmax())),
         ("knee", lambda f: f.knee()),
+        ({"one_standard_error": True}, lambda f: f.choose(best="combined", one_standard_error=True)),
         ({"best": "accuracy", "max_cost": 400, "one_standard_error": True},
          lambda f: f.choose(best="accuracy", max_cost=400, one_standard_error=True)),
         ({"best": "fnr"}, lambda f: f.choose(best="fnr")),

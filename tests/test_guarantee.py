@@ -241,6 +241,9 @@ def test_calibration_rows_of_ones_own():
         clone(clf).fit(X[:600], y[:600], X_cal=X[600:, :3], y_cal=y[600:])
     with pytest.raises(InvalidTargetError, match="none of the classes"):
         clone(clf).fit(X[:600], y[:600], X_cal=X[600:], y_cal=y[600:].astype(str))
+    missing = np.where(np.arange(300) % 3, y[600:], np.nan)
+    with pytest.raises(InvalidTargetError, match=r"y_cal has 100 missing or infinite labels \(first in row 0\)"):
+        clone(clf).fit(X[:600], y[:600], X_cal=X[600:], y_cal=missing)
     with pytest.raises(InvalidTargetError, match="one label per row"):
         clone(clf).fit(X[:600], y[:600], X_cal=X[600:], y_cal=y[600:-1])
 

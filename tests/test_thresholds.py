@@ -1,5 +1,7 @@
 """Thresholds that are chosen with the design: counts, fronts, and everything that uses them."""
 
+from functools import partial
+
 from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,10 +12,23 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.naive_bayes import GaussianNB
 
 import emsco
-from emsco import BestFirst, EMSCOClassifier, Loss, MultiStageClassifier, reference, thresholds
+from emsco import (
+    BestFirst,
+    EMSCOClassifier,
+    Guarantee,
+    Loss,
+    MultiStageClassifier,
+    Objective,
+    classifier,
+    finishing,
+    reference,
+    thresholds,
+)
 from emsco.cli import emsco as command
 from emsco.exceptions import InvalidParameterError, ModelFileError, NoSuchPointError, SearchInterruptedWarning
+from emsco.objectives import check_objectives
 from emsco.rejection import resolve_rule
+from emsco.stages.cache import StageCache
 from emsco.thresholds import EXITS, LASTS, rule_of, tune
 from tests.strategies import bill, problem, seeds
 from tests.test_acquisition import answers, assert_is_row
@@ -132,8 +147,7 @@ def test_sessions_evaluations_files_and_pickles_have_the_thresholds_of_the_point
         assert decisions.conclusive.mean() == evaluation.points[point].coverage
         for i in range(40):
             assert_is_row(answers(clf, {f"x{j}": v for j, v in enumerate(X[300 + i])})[-1], decisions, i)
-    last = front.thresholds[point, 1]
-    at_once = MultiStageClassifier(costs=fitted.costs, threshold=last).fit(X[:200], y[:200])
+    at_once = MultiStageClassifier(costs=fitted.costs, threshold=thresholds.SEARCHED).fit(X[:200], y[:200])
     assert evaluation.everything.coverage == at_once.decide(X[300:]).conclusive.mean()
 
 
@@ -215,7 +229,7 @@ def test_the_command_line_takes_it(tmp_path, data):
     fit = ["fit", str(path), "--target", "what", "--threshold", "auto", "-o", str(tmp_path / "m.emsco")]
     done = run(command, [*fit, "--min-coverage", "0.8", "--max-cost", "4", "--best", "accuracy"])
     assert done.exit_code == 0, done.output
-    assert "Its own thresholds, the least confidence of a label:" in " ".join(done.output.split())
+    assert "Its own threshold, the least confidence of a label:" in " ".join(done.output.split())
     front = run(command, ["front", str(tmp_path / "m.emsco")])
     assert "exits at" in front.output
     report = run(command, ["report", str(tmp_path / "m.emsco"), "-o", str(tmp_path / "r.html")])
@@ -248,3 +262,69 @@ def test_an_interrupted_final_training_leaves_the_stages_of_the_search(data, thr
     assert_array_equal(clf.front_.designs, plain.front_.designs)
     assert_array_equal(clf.decide(X).confidence, plain.decide(X).confidence)
     assert clf.encoding_ == "linear"
+
+
+def test_ctrl_c_while_thresholds_are_chosen_leaves_those_of_the_search(data, monkeypatch):
+    X, y = data
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(thresholds, "_counted", interrupted)
+    with pytest.warns(SearchInterruptedWarning, match="all are 0.85, as in the search"):
+        clf = make().fit(X, y)
+    plain = make().set_params(threshold=0.85).fit(X, y)
+    assert_array_equal(clf.front_.designs, plain.front_.designs)
+    assert set(clf.front_.thresholds.ravel()) == {0.85}
+    assert_array_equal(clf.decide(X).label, plain.use(clf.point_).decide(X).label)
+
+
+@pytest.mark.parametrize("threshold", ["auto", 0.8, Guarantee(0.7, confidence=0.8)])
+def test_ctrl_c_while_the_front_is_trained_leaves_the_points_that_are_ready(data, threshold, monkeypatch):
+    X, y = data
+    whole = make().set_params(threshold=threshold).fit(X, y)
+    train, n_batches = StageCache.models, 0
+
+    def interrupted(self, sets):
+        nonlocal n_batches
+        n_batches += 1
+        if n_batches == 3:
+            raise KeyboardInterrupt
+        return train(self, sets)
+
+    monkeypatch.setattr(finishing, "SETS_AT_ONCE", 4)
+    monkeypatch.setattr(classifier, "SETS_AT_ONCE", 4)
+    monkeypatch.setattr(StageCache, "models", interrupted)
+    with pytest.warns(SearchInterruptedWarning, match=f"of its {len(whole.front_)} points are there"):
+        clf = make().set_params(threshold=threshold).fit(X, y)
+    kept = [whole.front_.values.tolist().index(values) for values in clf.front_.values.tolist()]
+    assert 0 < len(kept) < len(whole.front_)
+    assert kept == sorted(kept)
+    for i in range(len(kept)):
+        assert_array_equal(clf.use(i).decide(X).confidence, whole.use(kept[i]).decide(X).confidence)
+    n_batches = 2
+    with pytest.raises(KeyboardInterrupt):  # nothing is ready yet
+        make().set_params(threshold=threshold).fit(X, y)
+
+
+@pytest.mark.parametrize("n_objectives", [6, 12])
+def test_a_large_front_of_many_objectives_keeps_many_points(n_objectives, monkeypatch):
+    p = problem(3, n_features=6, n_validation=200)
+    rng = np.random.default_rng(0)
+
+    def weighed(counts, weights):
+        return (counts.confusion * weights).sum(axis=(1, 2))
+
+    own = [Objective(f"o{i}", partial(weighed, weights=rng.normal(size=(2, 2)))) for i in range(n_objectives - 1)]
+    judge = make_judge(p, aims=check_objectives(["cost", *own], np.bincount(p.y_validation)))
+    designs = np.unique(draw_population(3, n_rows=40, n_features=6), axis=0)
+    assert len(tune(designs, judge)) > 100
+    monkeypatch.setattr(thresholds, "_MOST", 100)
+    assert 25 <= len(tune(designs, judge)) <= 150
+
+
+def test_a_small_memory_is_enough_for_final_stages(data):
+    X, y = data
+    roomy, narrow = (make(final_estimator=GaussianNB(), cache_bytes=size) for size in (2**28, 30_000))
+    fronts = [clf.set_params(threshold=0.8).fit(X, y).front_ for clf in (roomy, narrow)]
+    assert_array_equal(fronts[0].designs, fronts[1].designs)

@@ -10,7 +10,14 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, KFold, RepeatedStratifiedKFold, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    PredefinedSplit,
+    RepeatedStratifiedKFold,
+    StratifiedKFold,
+    cross_val_predict,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -111,19 +118,18 @@ def test_final_stages_of_cross_fitting_are_trained_on_all_rows():
     assert clf.front_.n_samples == len(y)
 
 
-def test_a_splitter_that_repeats_rows_counts_them_as_often():
-    X, y = drawn(4)
-    splitter = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
-    clf = EMSCOClassifier(search=SMALL, validation=splitter, random_state=0, **LINES).fit(X, y)
-    assert clf.front_.n_samples == 2 * len(y)
-
-
 def test_splitters_that_cannot_be_used_say_why():
     X, y = drawn(5)
     with pytest.raises(InvalidParameterError, match="cannot split 120 rows"):
         EMSCOClassifier(search=SMALL, validation=GroupKFold(3)).fit(X, y)
     with pytest.raises(InvalidParameterError, match="none of the classes"):
         EMSCOClassifier(search=SMALL, validation=KFold(2)).fit(X[np.argsort(y)], np.sort(y))
+    repeats = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
+    with pytest.raises(InvalidParameterError, match="lets 120 rows judge more than once"):
+        EMSCOClassifier(search=SMALL, validation=repeats).fit(X, y)
+    own = PredefinedSplit(np.arange(len(y)) % 3)
+    with pytest.raises(InvalidParameterError, match=r"knows a row 119, but only 90 rows are split.*X_cal"):
+        EMSCOClassifier(search=SMALL, validation=own, threshold=Guarantee(accuracy=0.8)).fit(X, y)
     for wrong in (1, 0, True, "5", -2, 1.5):
         with pytest.raises(InvalidParameterError, match="validation must be"):
             EMSCOClassifier(search=SMALL, validation=wrong).fit(X, y)

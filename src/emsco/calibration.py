@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidTargetError, RareClassWarning
 from emsco.guarantee import Answers, Guarantee, Plan, plan
 from emsco.partition import IntArray
-from emsco.problem import check_columns, plain_labels
+from emsco.problem import check_columns, check_labels_known, plain_labels
 from emsco.table import BlankedTable, Rows, Table, check_size
 
 
@@ -115,6 +115,7 @@ def _codes_of(y: Any, classes: NDArray[Any], n_rows: int) -> IntArray:
         raise InvalidTargetError(
             f"y_cal has the shape {labels.shape}, X_cal has {n_rows} rows; give one label per row."
         )
+    check_labels_known(labels, "y_cal")
     position = {label: code for code, label in enumerate(classes.tolist())}
     codes = np.array([position.get(label, -1) for label in labels.tolist()], dtype=np.int64)
     if (codes < 0).all():

@@ -7,16 +7,19 @@ search. Reading it executes nothing.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from io import BytesIO
 import json
 from os import PathLike, fspath
 from pathlib import Path
+import re
 import sqlite3
 from time import monotonic, perf_counter
-from types import TracebackType
+from types import CodeType, FunctionType, TracebackType
 from typing import Any, Protocol, Self, TypeAlias
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,6 +31,7 @@ _FORMAT = "emsco-checkpoint 1"
 _SECONDS = 1.0  # between two commits, at least
 _SHARE = 0.05  # of the time of a run may go into snapshots
 _PART = 2**26  # bytes of one row: SQLite has a limit
+_LONGEST = 300  # characters of an object that are shown
 _KEYS = 500  # of one question: SQLite has a limit here too
 
 
@@ -263,6 +267,41 @@ class SearchJournal:
             }
 
         self._checkpoint.save(with_history)
+
+
+def identity_of(thing: Any) -> str:
+    """Return what tells an object from others, the same in every process: how it looks, and a hash of what it holds.
+
+    How it looks is not enough: scikit-learn cuts the middle out of long estimators. Functions are told by their code.
+    """
+    with suppress(TypeError, ValueError):
+        return json.dumps(thing)
+    seen = " ".join(re.sub(r"(RandomState\(\w+\))? at 0x\w+", "", repr(thing)).split())
+    return f"{seen if len(seen) <= _LONGEST else seen[: _LONGEST - 3] + '...'} {sha256(_told(thing)).hexdigest()[:16]}"
+
+
+def _told(thing: Any) -> bytes:
+    if isinstance(thing, FunctionType):
+        closed = [cell.cell_contents for cell in thing.__closure__ or ()]
+        return repr([thing.__module__, thing.__qualname__]).encode() + _told([*_code(thing.__code__), *closed])
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return _told([type(thing).__qualname__, *(getattr(thing, field.name) for field in fields(thing))])
+    if isinstance(thing, list | tuple):
+        return b"(" + b",".join(map(_told, thing)) + b")"
+    if isinstance(thing, dict):
+        return _told([*thing.items()])
+    if hasattr(thing, "get_params") and not isinstance(thing, type):
+        return _told([type(thing).__module__, type(thing).__qualname__, sorted(thing.get_params(deep=False).items())])
+    try:
+        return str(joblib.hash(thing)).encode()
+    except Exception:  # nothing else that it may be is known; an address in memory makes it another run
+        return repr(thing).encode()
+
+
+def _code(code: CodeType) -> list[Any]:
+    return [
+        code.co_code, code.co_names, *(_code(part) if isinstance(part, CodeType) else part for part in code.co_consts),
+    ]  # fmt: skip
 
 
 def fingerprint(*arrays: NDArray[Any]) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from math import ceil
 from os import PathLike
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from emsco import __version__
 from emsco.acquisition import plain_classes
 from emsco.calibration import CalibrationRows, plan_checks, set_aside
-from emsco.checkpoint import Checkpoint, SearchJournal, Shelf, fingerprint
+from emsco.checkpoint import Checkpoint, SearchJournal, Shelf, fingerprint, identity_of
 from emsco.exceptions import (
     InvalidInputError,
     InvalidParameterError,
@@ -28,7 +29,7 @@ from emsco.front import Front, check_choice
 from emsco.guarantee import Guarantee, Plan, Promise, check, hopeful
 from emsco.judge import Judge, Task
 from emsco.objectives import PAPER, Aims, check_objectives
-from emsco.partition import BoolArray, IntArray, check_design, count_solutions
+from emsco.partition import BoolArray, IntArray, acquired_sets, check_design, count_solutions
 from emsco.prices import Costs, PriceList, resolve
 from emsco.probes import probing
 from emsco.problem import check_columns, check_target, check_validation_size, known_codes, split_rows
@@ -42,7 +43,7 @@ from emsco.staged import StagedClassifier, check_n_jobs, check_seed, distinct_se
 from emsco.stages.base import StageModel, StageTrainer
 from emsco.stages.estimator import check_estimator_usable
 from emsco.table import Rows, Table, check_size
-from emsco.thresholds import SEARCHED, is_auto
+from emsco.thresholds import SEARCHED, is_auto, searched_with, untuned
 from emsco.training import (
     Recipe,
     Rehearsal,
@@ -239,8 +240,8 @@ class EMSCOClassifier(StagedClassifier):
     choose : "fitness", "combined", "knee", mapping, callable or None
         Which point of the front to deploy: the fittest, the one of the best combined score, the knee, what
         ``front_.choose`` returns for the arguments in a mapping (``best`` being that of the preset where it is not
-        said), or what a function of the front returns, an index. Of a ``Guarantee``, among the points of which rows
-        that do not calibrate say that the promise can be made.
+        said), or what a function of the front returns, an index. Of a ``Guarantee``, and but for a function, among
+        the points of which rows that do not calibrate say that the promise can be made.
         If no point is within the limits of a mapping, ``fit`` raises `NoSuchPointError` with the fittest in use.
     refit : bool
         Train the deployed stages again on all rows, training and validation.
@@ -456,22 +457,23 @@ class EMSCOClassifier(StagedClassifier):
             setup.trainer,
             settings,
             instead=_auto(prices.n_units) if self._set_to("search") == "auto" else None,
+            fast=recipe.estimator is None,
             rng=search_rng,
             n_jobs=n_jobs,
             history=history,
             journal=journal,
             line=line,
         )
-        front = searched.front
+        front, finished = searched.front, True
         how: dict[str, Any] = {"chains": recipe.estimator is None, "thresholds": is_auto(self.threshold), "line": line}
         if final is not None:
             again = prepare(rehearsal, final, seed=seed, n_jobs=n_jobs)
-            strong = Judge(task, again.trainer, None if checkpoint is None else Shelf(checkpoint, repr(final)))
+            strong = Judge(task, again.trainer, None if checkpoint is None else Shelf(checkpoint, identity_of(final)))
             try:
                 front = finish(front, judge, strong, **how)
                 setup, judge = again, strong
             except KeyboardInterrupt:
-                final = None
+                final, finished = None, False
                 line.close()
                 warnings.warn(
                     "interrupted while the final stages were trained; those in use are of the search.",
@@ -479,7 +481,16 @@ class EMSCOClassifier(StagedClassifier):
                     stacklevel=3,
                 )
         if final is None and is_auto(self.threshold):
-            front = finish(front, judge, judge, **how)
+            try:
+                front = finish(front, judge, judge, **how)
+            except KeyboardInterrupt:
+                line.close()
+                front = untuned(front)
+                warnings.warn(
+                    f"interrupted while thresholds were chosen; all are {SEARCHED}, as in the search.",
+                    SearchInterruptedWarning,
+                    stacklevel=3,
+                )
 
         self.classes_, self._prices, self._named = classes, prices, table.named
         plans: list[Plan] = []
@@ -491,8 +502,12 @@ class EMSCOClassifier(StagedClassifier):
                 warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
                 setup = prepare(rehearsal.everything(), setup.recipe, seed=seed, n_jobs=n_jobs)
             train = partial(_train, setup.trainer)
-        self._encoder, self._models = setup.encoder, self._train_front(train, front)
+        self._encoder = setup.encoder
+        self._models, ready = self._train_front(train, front)
+        if len(ready) < len(front):
+            front, plans = replace(front[ready], certificate=None), [plans[i] for i in ready if plans]
         self.encoding_, self.C_ = setup.recipe.encoding, setup.recipe.C
+        self.finished_ = finished
         self.validation_: int | float | str | None = rehearsal.judged_by
         self.front_ = front
         self.search_ = searched.settings
@@ -651,24 +666,44 @@ class EMSCOClassifier(StagedClassifier):
             "prices": fingerprint(prices.own_ticks, prices.shared_ticks, prices.groups, np.array(prices.scale)),
             "price model": f"{prices.overhead_ticks}, {'parallel' if prices.parallel else 'sum'}",
             "threshold": rule.key,
-            "objectives": repr(self.objectives),
+            "objectives": identity_of(self.objectives),
             "search": repr(settings),
             "max_stages": str(max_stages),
             "removal": str(self._set_to("removal")),
-            "estimator": repr(setup.recipe),
+            "estimator": identity_of(setup.recipe),
             "seed": str(seed),
         }
 
-    def _train_front(self, train: Callable[[BoolArray], list[StageModel]], front: Front) -> dict[bytes, StageModel]:
-        """Return the models of all feature sets that the front needs, and of all features: it may take its time."""
-        sets = distinct_sets(front.designs)
+    def _train_front(
+        self, train: Callable[[BoolArray], list[StageModel]], front: Front
+    ) -> tuple[dict[bytes, StageModel], NDArray[np.intp]]:
+        """Return the models of all sets that the front needs, and the points that have theirs: all, unless interrupted.
+
+        The set of everything comes first, then those of point after point.
+        """
+        acquired, exists = acquired_sets(front.designs)
+        needed = np.concatenate([np.ones((1, front.designs.shape[1]), dtype=np.bool_), acquired[exists]])
+        sets = needed[np.sort(np.unique(needed, axis=0, return_index=True)[1])]
         models: dict[bytes, StageModel] = {}
-        with PhaseLine(shown=self.verbose) as line:
-            for i in range(0, len(sets), SETS_AT_ONCE):
-                part = sets[i : i + SETS_AT_ONCE]
-                models.update(zip(map(set_key, part), train(part), strict=True))
-                line("training the front", len(models) / len(sets))
-        return models
+        try:
+            with PhaseLine(shown=self.verbose) as line:
+                for i in range(0, len(sets), SETS_AT_ONCE):
+                    part = sets[i : i + SETS_AT_ONCE]
+                    models.update(zip(map(set_key, part), train(part), strict=True))
+                    line("training the front", len(models) / len(sets))
+        except KeyboardInterrupt:
+            lacks = [any(set_key(units) not in models for units in sets[has])
+                     for sets, has in zip(acquired, exists, strict=True)]  # fmt: skip
+            ready = np.flatnonzero(~np.array(lacks))
+            if not ready.size:
+                raise
+            warnings.warn(
+                f"interrupted while the front was trained; {ready.size} of its {len(front)} points are there.",
+                SearchInterruptedWarning,
+                stacklevel=4,
+            )
+            return models, ready
+        return models, np.arange(len(front))
 
     def use(self, point: int) -> Self:
         """Deploy another point of the front; its stages are trained already.
@@ -702,7 +737,7 @@ class EMSCOClassifier(StagedClassifier):
     def _check_choice(self, aims: Aims | None) -> None:
         choose = self._set_to("choose")
         if isinstance(choose, Mapping):
-            check_choice(choose, PAPER if aims is None else aims.names)
+            check_choice({"best": self._best, **choose}, PAPER if aims is None else aims.names)
         elif not callable(choose) and str(choose) not in ("fitness", "combined", "knee"):
             raise InvalidParameterError(
                 "choose must be 'fitness', 'combined', 'knee', a mapping of arguments for Front.choose, or a function "
@@ -727,9 +762,8 @@ class EMSCOClassifier(StagedClassifier):
 
 def _searched(threshold: Any) -> Any:
     """Return the threshold that designs are searched with."""
-    if is_auto(threshold):
-        return SEARCHED
-    return threshold.searched if isinstance(threshold, Guarantee) else threshold
+    searched = searched_with(threshold)
+    return threshold if searched is None else searched
 
 
 def _promises(

@@ -8,6 +8,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 import json
 from pathlib import Path
+import re
 import shlex
 import sys
 from typing import TYPE_CHECKING, Any
@@ -47,8 +48,36 @@ _EPILOG = """\b
 Exit codes: 0 done, 1 something is wrong with the input (one line says what),
 2 wrong usage, 130 interrupted."""
 
+_OPTIONS = {  # what the library calls them, and how they are given here
+    "max_cost = ": "--max-cost ",
+    "min_coverage = ": "--min-coverage ",
+    "min_accuracy = ": "--min-accuracy ",
+    "max_cost must": "--max-cost must",
+    "min_coverage must": "--min-coverage must",
+    "min_accuracy must": "--min-accuracy must",
+    "n_jobs must be None, ": "--jobs must be ",
+    "time_limit must": "--time-limit must",
+    "validation must": "--validation must",
+    ", or a splitter; got": "; got",
+    " Or pass X_val and y_val to fit.": "",
+    "C must": "--regularisation must",
+    "accuracy of a guarantee must": "--guarantee must",
+    "confidence of a guarantee must": "--confidence must",
+    "overhead must": "--overhead must",
+    "threshold must": "--threshold must",
+    "threshold has": "--threshold has",
+    "threshold names": "--threshold names",
+    "BestFirst()": "--search best-first",
+    "Evolution()": "--search evolution",
+    "Exact()": "--search exact",
+    "emsco.Loss(...) or emsco.Objective(...)": "'loss' with --loss FILE",
+    "products are for logistic stages; an estimator of your own gets them from scikit-learn's "
+    "PolynomialFeatures(interaction_only=True) in a pipeline before it.": "--products is for --estimator logistic.",
+}
 _FILE = click.Path(path_type=Path, dir_okay=False)
 _MODEL = click.argument("model", type=_FILE, metavar="MODEL")
+_OBJECTIVES = ["coverage", "accuracy", "cost", "fpr", "fnr", "stages", "worst_class_accuracy", "loss"]
+_FIGURES = ["fitness", "combined", *_OBJECTIVES]  # that points of a front are sorted by, and chosen
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of tables.")
 _FILE_ENCODING = click.option("--file-encoding", default="utf-8", show_default=True, help="Encoding of CSV files.")
 
@@ -71,7 +100,7 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout = None  # the reader has seen enough; nothing to flush
         return 0
     except EmscoError as error:
-        return _fail(str(error))
+        return _fail(_in_options(str(error)))
     except MemoryError:
         return _fail("out of memory; give fewer rows or columns, or a smaller search.")
     except OSError as error:
@@ -86,6 +115,11 @@ def _fail(message: str) -> int:
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     click.echo(f"warning: {' '.join(str(message).split())}", err=True)
+
+
+def _in_options(message: str) -> str:
+    """Return a message of the library with its parameters as the options that set them."""
+    return re.sub("|".join(map(re.escape, _OPTIONS)), lambda found: _OPTIONS[found[0]], message)
 
 
 class _StageEncoding(click.Choice[str]):
@@ -160,9 +194,11 @@ def _limits(command: Any) -> Any:
 
 _BEST = click.option(
     "--best",
-    type=click.Choice(["fitness", "accuracy", "coverage", "cost", "combined"]),
-    help="What decides between the designs within the limits; combined: coverage + accuracy + share of the price of "
-    "everything that is saved.  [default: best: combined, paper: fitness]",
+    type=click.Choice(_FIGURES),
+    metavar="FIGURE",
+    help="What decides between the designs within the limits: fitness, accuracy, coverage, cost, combined (coverage + "
+    "accuracy + share of the price of everything that is saved), or an objective searched by.  [default: best: "
+    "combined, paper: fitness]",
 )
 _KNEE = click.option("--knee", is_flag=True, help="Take the design where the front bends most.")
 _ONE_ERROR = click.option(
@@ -230,8 +266,9 @@ _ONE_ERROR = click.option(
     "--objective",
     "objectives",
     multiple=True,
-    type=click.Choice(["coverage", "accuracy", "cost", "fpr", "fnr", "stages", "worst_class_accuracy", "loss"]),
-    help="What designs are compared by; give it twice or more.  [default: coverage, accuracy, cost]",
+    type=click.Choice(_OBJECTIVES),
+    help="What designs are compared by; give it twice or more. fpr and fnr: false positives and negatives, where the "
+    "second class in sorted order is the positive one.  [default: coverage, accuracy, cost]",
 )
 @click.option(
     "--loss",
@@ -355,6 +392,7 @@ def fit(
 
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise click.UsageError(f"-o {output}: there is no such folder to write a model file to.")
+    _not_over(output, data, costs, loss, test, checkpoint)
     rule = _threshold(threshold, guarantee, confidence, guarantee_per_class)
     if calibration is not None or products:
         _need_skops()
@@ -363,6 +401,10 @@ def fit(
     features = [name for name in file.names if name != target and name not in drop]
     prices = None if costs is None else without(read_prices(costs), [target, *drop])
     choice = _choice(max_cost, min_coverage, min_accuracy, best, knee, one_standard_error)
+    if best in _OBJECTIVES[3:] and best not in objectives:
+        raise click.UsageError(f"--best {best}: designs are not searched by it; give --objective {best} and others.")
+    if test is not None and no_test:
+        raise click.UsageError("--test FILE and --no-test contradict each other; give one.")
     if overhead is not None or parallel:
         prices = prices or Prices(price=dict.fromkeys(features, 1.0))
         prices = replace(
@@ -399,6 +441,12 @@ def fit(
         interrupted |= issubclass(warning.category, SearchInterruptedWarning)
         if issubclass(warning.category, SearchInterruptedWarning) or issubclass(warning.category, UserWarning):
             _show_warning(warning.message)
+    missed = None
+    if choice:
+        try:
+            clf.use(_chosen(clf, choice))
+        except NoSuchPointError as error:
+            missed = _in_options(str(error))
     evaluation = None
     if test is not None:
         other = TableFile(test, encoding=file_encoding)
@@ -406,12 +454,6 @@ def fit(
         evaluation = clf.evaluate(*_labelled(other, [f for f in features if f in other.names], target)[:2])
     elif held_out.size:
         evaluation = clf.evaluate(X.take(held_out), y[held_out])
-    missed = None
-    if choice:
-        try:
-            clf.use(_chosen(clf, choice))
-        except NoSuchPointError as error:
-            missed = str(error)
     clf.save(output, evaluation=evaluation, notes=_notes(context, file, target, len(rows_used), evaluation, test, seed))
     if checkpoint is not None and not interrupted:
         checkpoint.unlink(missing_ok=True)
@@ -420,19 +462,19 @@ def fit(
     else:
         show.print_fit(clf, evaluation, data, target, len(rest), output)
     if missed is not None:
-        return _fail(f"{missed} The model was written, with point {clf.point_} in use.")
+        _fail(f"{missed} The model was written, with point {clf.point_} in use.")
     if interrupted:
         if checkpoint is not None:
             click.echo(f"The same command goes on where it was, from {checkpoint}.", err=True)
         return INTERRUPTED
-    return 0
+    return 0 if missed is None else 1
 
 
 @emsco.command(short_help="List the designs worth having.")
 @_MODEL
 @_limits
-@click.option("--sort", type=click.Choice(["fitness", "accuracy", "coverage", "cost"]), default="fitness",
-              show_default=True)  # fmt: skip
+@click.option("--sort", type=click.Choice(_FIGURES), metavar="FIGURE", default="fitness", show_default=True,
+              help="fitness, accuracy, coverage, cost, combined, or an objective searched by.")  # fmt: skip
 @click.option("--all", "show_all", is_flag=True, help="Show all points, not the first 20.")
 @_JSON
 def front(
@@ -448,24 +490,13 @@ def front(
 
     With limits, only the designs within them.
     """
-    import numpy as np
-
     from emsco.report import console as show
     from emsco.report import records
     from emsco.report.learning import judged
 
     clf = _load(model, searched=True)
     points = clf.front_
-    inside = points.coverage >= (min_coverage or 0)
-    if max_cost is not None:
-        inside &= points.mean_cost <= max_cost
-    if min_accuracy is not None:
-        inside &= np.nan_to_num(points.accuracy, nan=-1) >= min_accuracy
-    key = {"fitness": -points.fitness, "accuracy": -np.nan_to_num(points.accuracy, nan=-1),
-           "coverage": -points.coverage, "cost": points.mean_cost}[sort]  # fmt: skip
-    listed = [int(i) for i in np.argsort(key, kind="stable") if inside[i]]
-    if not listed:
-        points.choose(max_cost=max_cost, min_coverage=min_coverage, min_accuracy=min_accuracy)  # says how near it comes
+    listed = points.order(max_cost=max_cost, min_coverage=min_coverage, min_accuracy=min_accuracy, best=sort).tolist()
     if as_json:
         records.print_json([records.point_record(clf, i) for i in listed])
         return
@@ -496,12 +527,15 @@ def use(
     as_json: bool,
 ) -> None:
     """Put another POINT of the front into use: its number in `emsco front`, or the best within limits."""
+    from emsco.guarantee import Guarantee
     from emsco.report import console as show
     from emsco.report import records
 
     choice = _choice(max_cost, min_coverage, min_accuracy, best, knee, one_standard_error)
-    if (point is None) == (not choice):
-        raise click.UsageError("give the number of a point, or limits such as --max-cost 40; not both.")
+    if point is None and not choice:
+        raise click.UsageError("give the number of a point, limits such as --max-cost 40, --best FIGURE or --knee.")
+    if point is not None and choice:
+        raise click.UsageError(f"give the number of a point, {point}, or how to choose one; not both.")
     clf = _load(model, searched=True)
     clf.use(_chosen(clf, choice) if point is None else point)
     clf.save(model)
@@ -509,7 +543,11 @@ def use(
         records.print_json(records.point_record(clf, clf.point_))
         return
     show.print_front(clf, [clf.point_])
+    show.print_threshold(clf)
     show.print_stages(clf, clf.evaluation_)
+    show.print_results(clf, clf.evaluation_)
+    if isinstance(clf.threshold, Guarantee):
+        show.say(f"\n{clf.guarantee_}")
 
 
 @emsco.command(short_help="Decide the cases of a file.")
@@ -530,11 +568,10 @@ def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], file_e
     from emsco.report import records
     from emsco.streaming import predict_file
 
+    _not_over(output, model, data)
     clf = _load(model)
-    line = PhaseLine() if sys.stderr.isatty() else None
-    totals = predict_file(clf, TableFile(data, encoding=file_encoding), output, keep=keep, on_progress=line)
-    if line is not None:
-        line.close()
+    with PhaseLine(shown=sys.stderr.isatty()) as line:
+        totals = predict_file(clf, TableFile(data, encoding=file_encoding), output, keep=keep, on_progress=line)
     mean_cost = totals.cost / totals.n_rows if totals.n_rows else None
     if as_json:
         records.print_json({"output": str(output), "rows": totals.n_rows, "conclusive": totals.n_conclusive,
@@ -576,6 +613,7 @@ def report(model: Path, output: Path, data: Path | None, target: str | None, fil
     """Write a page about MODEL that any browser shows, offline: the front to pick from, the design, its results."""
     from emsco.report.html import write_report
 
+    _not_over(output, model, data)
     clf = _load(model)
     evaluation = clf.evaluation_ if data is None else _evaluate(clf, data, target, file_encoding)
     write_report(clf, output, evaluation=evaluation, notes={**clf.notes_, "model": str(model)})
@@ -614,7 +652,7 @@ def ask(model: Path, state: Path | None) -> int:
             case Reject() as answer:
                 bar = clf._rule().bar(answer.stage, clf.classes_.tolist().index(answer.best_guess))
                 wanted = "which is never enough" if bar > 1 else f"not {bar:.0%}"
-                console.print(f"[bold]inconclusive[/]: {answer.confidence:.1%} sure after buying everything, {wanted}; "
+                console.print(f"[bold]inconclusive[/]: {answer.confidence:.1%} sure after the last stage, {wanted}; "
                               f"{answer.cost:,.6g} paid.")  # fmt: skip
                 return 0
 
@@ -684,6 +722,16 @@ def experiments(arguments: tuple[str, ...]) -> int:
         return int(ended.code or 0)
 
 
+# ---------------------------------------------------------------- writing
+
+
+def _not_over(output: Path, *inputs: Path | None) -> None:
+    """Raise if the output would replace a file that is read."""
+    for path in inputs:
+        if path is not None and path.exists() and output.exists() and output.samefile(path):
+            raise click.UsageError(f"-o {output}: this file is read by the command; give another name to write to.")
+
+
 # ---------------------------------------------------------------- choosing
 
 
@@ -699,7 +747,7 @@ def _choice(
     limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy, "best": best}
     given: dict[str, Any] = {name: value for name, value in limits.items() if value is not None}
     if one_standard_error:
-        if best in (None, "fitness"):
+        if best not in ("accuracy", "coverage", "cost", "combined"):
             raise click.UsageError("--one-standard-error needs --best accuracy, coverage, cost or combined.")
         given["one_standard_error"] = True
     if knee and given:
@@ -840,8 +888,12 @@ def _threshold(given: tuple[str, ...], accuracy: float | None, confidence: float
     pairs = [part.rpartition("=") for part in parts if "=" in part]
     try:
         numbers = [float(part.rpartition("=")[2]) for part in parts]
-    except ValueError as error:
-        raise click.UsageError(f"--threshold {' '.join(given)}: {error}; give numbers, or CLASS=NUMBER.") from error
+    except ValueError:
+        raise click.UsageError(
+            f"--threshold {' '.join(given)}: give numbers such as 0.9, CLASS=NUMBER for each class, or auto."
+        ) from None
+    if len({label.strip() for label, _, _ in pairs}) < len(pairs):
+        raise click.UsageError(f"--threshold {' '.join(given)}: a class has two numbers; give one.")
     if pairs and len(pairs) < len(parts):
         raise click.UsageError(f"--threshold {' '.join(given)}: give a number for each class, or none with a class.")
     if accuracy is not None:

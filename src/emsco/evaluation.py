@@ -138,7 +138,7 @@ def check_truth(y: Any, classes: Any, n_rows: int) -> Any:
         unknown = sorted({str(label) for label in labels[~known].tolist()})
         raise InvalidTargetError(
             f"y holds {', '.join(unknown[:5])}{' ...' if len(unknown) > 5 else ''} in {int((~known).sum())} rows, but "
-            f"the classes trained are {list(classes)}; leave such rows out."
+            f"the classes trained are {classes.tolist()}; leave such rows out."
         )
     return labels
 

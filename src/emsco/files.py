@@ -122,7 +122,10 @@ class TableFile:
         except (pyarrow.ArrowException, OSError) as error:
             raise FileError(f"{self.path} cannot be read: {_first_line(error)}") from error
         if b"\0" in start and not self._encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32")):
-            raise FileError(f"{self.path} is neither CSV nor Parquet: it holds zero bytes. Save it as CSV in UTF-8.")
+            raise FileError(
+                f"{self.path} is neither CSV nor Parquet: it holds bytes that are zero. If it is text in UTF-16, "
+                "say so (on the command line: --file-encoding utf-16); else save it as CSV in UTF-8."
+            )
         try:
             text = start.decode(self._encoding, errors="ignore" if len(start) == _MAX_HEADER_BYTES else "strict")
         except LookupError as error:
@@ -381,6 +384,8 @@ def _prices(entries: list[dict[str, Any]], path: Path) -> Prices:
             if name not in entry:
                 continue
             value = str(entry[name]) if name == "group" else _number(entry[name], f"{name} of {feature!r} in {path}")
+            if value != value:
+                raise InvalidPricesError(f"the {name} of {feature!r} in {path} is missing or not a number; give one.")
             if known.setdefault(name, value) != value:
                 raise InvalidPricesError(
                     f"{path}: the {name} of the unit {unit!r} is {known[name]} at one of its features and {value} at "

@@ -13,7 +13,7 @@ from emsco.search.chains import MOST_LOOKED_FOR, finest, merged, orders
 from emsco.staged import distinct_sets
 from emsco.thresholds import tune
 
-SETS_AT_ONCE = 64  # trained between two signs of progress
+SETS_AT_ONCE = 16  # trained between two signs of progress
 _MOST_FINAL = 30  # designs of a front whose stages are trained again by a final learner
 _MERGED_CELLS = 2**23  # designs x units that need no other feature sets than those trained: 64 MiB
 
@@ -43,9 +43,10 @@ def finish(front: Front, fast: Judge, final: Judge, *, chains: bool, thresholds:
     if final is not fast:
         designs = designs[spread(front, _MOST_FINAL)]
         sets = distinct_sets(designs)
-        for i in range(0, len(sets), SETS_AT_ONCE):
-            final.cache.slots(sets[i : i + SETS_AT_ONCE])
-            line("training the final stages", min((i + SETS_AT_ONCE) / len(sets), 1.0))
+        step = min(SETS_AT_ONCE, final.cache.capacity)
+        for i in range(0, len(sets), step):
+            final.cache.slots(sets[i : i + step])
+            line("training the final stages", min((i + step) / len(sets), 1.0))
 
         def strong(sets: BoolArray) -> FloatArray:
             line("ordering features", min(sets[0].sum() / MOST_LOOKED_FOR, 1.0))
@@ -59,6 +60,4 @@ def finish(front: Front, fast: Judge, final: Judge, *, chains: bool, thresholds:
     designs = np.unique(np.concatenate([merged(design, **limits) for design in designs]), axis=0)
     if thresholds:
         return tune(designs, final)
-    tally = final.tally(designs)
-    best = task.best(tally)
-    return task.front(designs[best], tally.select(best))
+    return task.front(designs, final.tally(designs))

@@ -225,16 +225,25 @@ class Front:
         >>> point.mean_cost <= 6
         True
         """
+        check_choice({"best": best, "one_standard_error": one_standard_error}, self.objectives)
+        order = self.order(max_cost=max_cost, min_coverage=min_coverage, min_accuracy=min_accuracy, best=best)
+        if one_standard_error:
+            key, error = self._keys()[best], self._errors(best)
+            order = order[(key - key[order[0]])[order] <= np.hypot(error, error[order[0]])[order]]
+            order = order[np.lexsort((self.mean_cost[order], self.n_stages[order]))]
+        return int(order[0])
+
+    def order(
+        self,
+        *,
+        max_cost: float | None = None,
+        min_coverage: float | None = None,
+        min_accuracy: float | None = None,
+        best: str = "fitness",
+    ) -> NDArray[np.intp]:
+        """Return all points within the limits, best first; the arguments, and the error, are those of ``choose``."""
         limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy}
-        check_choice({**limits, "best": best, "one_standard_error": one_standard_error}, self.objectives)
-        keys = {
-            **dict(zip(self.objectives, np.where(self.maximise, -self.values, self.values).T, strict=True)),
-            "accuracy": -np.nan_to_num(self.accuracy, nan=-1.0),
-            "coverage": -self.coverage,
-            "cost": self.mean_cost,
-            "fitness": -self.fitness,
-            "combined": -self.combined,
-        }
+        check_choice({**limits, "best": best}, self.objectives)
         within = {
             "max_cost": self.mean_cost <= (np.inf if max_cost is None else max_cost),
             "min_coverage": self.coverage >= (min_coverage or 0.0),
@@ -243,13 +252,19 @@ class Front:
         allowed = np.flatnonzero(np.logical_and.reduce(list(within.values())))
         if not allowed.size:
             raise NoSuchPointError(self._nearest_miss({k: v for k, v in limits.items() if v is not None}, within))
-        ties = [keys[name][allowed] for name in ("cost", "coverage", "accuracy", best)]
-        order = allowed[np.lexsort(ties)]
-        if one_standard_error:
-            worse, error = keys[best] - keys[best][order[0]], self._errors(best)
-            order = order[worse[order] <= np.hypot(error, error[order[0]])[order]]
-            order = order[np.lexsort((self.mean_cost[order], self.n_stages[order]))]
-        return int(order[0])
+        keys = self._keys()
+        return allowed[np.lexsort([keys[name][allowed] for name in ("cost", "coverage", "accuracy", best)])]
+
+    def _keys(self) -> dict[str, FloatArray]:
+        """Return what points may be ordered by, the less the better."""
+        return {
+            **dict(zip(self.objectives, np.where(self.maximise, -self.values, self.values).T, strict=True)),
+            "accuracy": -np.nan_to_num(self.accuracy, nan=-1.0),
+            "coverage": -self.coverage,
+            "cost": self.mean_cost,
+            "fitness": -self.fitness,
+            "combined": -self.combined,
+        }
 
     def _errors(self, figure: str) -> FloatArray:
         """Return the standard error of a figure, point by point."""

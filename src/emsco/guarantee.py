@@ -71,7 +71,9 @@ class Guarantee:
             value = getattr(self, name)
             number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
             if not number or not 0 < value < 1:
-                raise InvalidParameterError(f"{name} must be a number strictly between 0 and 1; got {value!r}.")
+                raise InvalidParameterError(
+                    f"{name} of a guarantee must be a share strictly between 0 and 1, such as 0.9; got {value!r}."
+                )
         if not isinstance(self.per_class, bool | np.bool_):
             raise InvalidParameterError(f"per_class must be True or False; got {self.per_class!r}.")
         if self.threshold is not None:
@@ -187,7 +189,8 @@ class Promise:
         return all(check.passed for check in self.checks)
 
     def __str__(self) -> str:
-        lines = [f"Promised: {self.guarantee}.", f"Checked on {self.n_rows:,} rows that nothing else saw."]
+        begin = "Promised" if self.passed else "Asked for, but not promised"
+        lines = [f"{begin}: {self.guarantee}.", f"Checked on {self.n_rows:,} rows that nothing else saw."]
         for check in self.checks:
             whose = "" if check.label is None else f"{check.label}: "
             counts = f"{check.n_errors} of {check.n_rows} labels wrong"

@@ -11,7 +11,7 @@ from emsco.front import Front, make_front
 from emsco.guarantee import Answers
 from emsco.objectives import Aims, Chosen, FloatArray, Objectives, combined_score, measure
 from emsco.operators.elitism import unique_vectors
-from emsco.partition import BoolArray, IntArray, acquired_sets
+from emsco.partition import BoolArray, IntArray, acquired_sets, stage_counts
 from emsco.prices import PriceList
 from emsco.ranking import pareto_rank
 from emsco.rejection import RejectRule
@@ -65,11 +65,13 @@ class Task:
         order = np.lexsort([key[best] for key in reversed(keys)]) if keys else np.arange(best.size)
         return best[unique_vectors(order, tally.select(best).vectors)]
 
-    def front(self, designs: IntArray, tally: Tally, thresholds: FloatArray | None = None) -> Front:
-        """Return the front of designs that are all of it."""
-        ties = [design[None] for design in designs]
-        ones = np.ones(len(designs), dtype=np.int64)
-        return make_front(designs, tally, ones, ties, self.prices, aims=self.aims, thresholds=thresholds)
+    def front(self, designs: IntArray, tally: Tally) -> Front:
+        """Return the front of designs; of equals, that with the fewest stages, then units, then the first."""
+        best = self.best(tally, stage_counts(designs), (designs >= 0).sum(axis=1))
+        kind = np.unique(tally.vectors, axis=0, return_inverse=True)[1].ravel()
+        ties = [designs[kind == kind[i]] for i in best]
+        n_ties = np.array([len(tied) for tied in ties])
+        return make_front(designs[best], tally.select(best), n_ties, ties, self.prices, aims=self.aims)
 
 
 class Judge:

@@ -325,6 +325,10 @@ _AIMS = {
     )
 }
 PAPER, PAPER_MAXIMISE = ("coverage", "accuracy", "cost"), (True, True, False)
+_TAKEN = (  # other names of figures in a front and its tables
+    "loss", "mean_cost", "fitness", "combined", "ties", "design", "exits at", "last at",
+    *(f"{figure}_{end}" for figure in ("coverage", "accuracy", "mean_cost") for end in ("low", "high")),
+)  # fmt: skip
 _CHOICES = f"{', '.join(map(repr, _AIMS))}, emsco.Loss(...) and emsco.Objective(...)"
 
 
@@ -332,7 +336,7 @@ def _aim(objective: Any, class_counts: IntArray) -> _Aim:
     if isinstance(objective, Loss):
         return _loss_aim(objective, class_counts)
     if isinstance(objective, Objective):
-        if objective.name in (*_AIMS, "loss", "mean_cost", "fitness"):
+        if objective.name in (*_AIMS, *_TAKEN):
             raise InvalidParameterError(f"an objective cannot be named {objective.name!r}, which means another one.")
         return _own_aim(objective)
     if isinstance(objective, str) and objective == "loss":

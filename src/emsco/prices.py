@@ -7,6 +7,7 @@ that cost the same compare as equal whatever the order of the additions.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import chain
 from math import fsum
 from typing import Any, TypeAlias
@@ -303,7 +304,11 @@ def _from_units(prices: Prices, names: list[str]) -> PriceList:
         raise InvalidPricesError(f"there is a price for {inside}, which are inside a unit; price the unit alone.")
     if missing or unknown:
         lacking = f"no price for {missing}; add it (0 if known from the start). " if missing else ""
-        surplus = f"There is a price for {unknown}, but the table has no such column or unit." if unknown else ""
+        surplus = ""
+        if unknown:
+            near = get_close_matches(str(unknown[0]), [str(unit) for unit in unit_columns], n=1)
+            hint = f"is it {near[0]!r}?" if near else "leave it out, or correct its name."
+            surplus = f"There is a price for {unknown}, but the table has no such column or unit; {hint}"
         raise InvalidPricesError((lacking + surplus).strip())
     return _price_list(
         list(unit_columns),

@@ -75,17 +75,7 @@ def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
         raise InvalidTargetError(f"y has {labels.size} labels, but X has {n_rows} rows; give one label per row.")
     if labels.dtype.kind in "mM":
         raise InvalidTargetError("y holds dates or durations; give class labels.")
-    if labels.dtype.kind == "f":
-        bad = ~np.isfinite(labels)
-    elif labels.dtype.kind == "O":
-        bad = np.array([is_missing(label) for label in labels.tolist()], dtype=np.bool_)
-    else:
-        bad = np.zeros(labels.size, dtype=np.bool_)
-    if bad.any():
-        raise InvalidTargetError(
-            f"y has {int(bad.sum())} missing or infinite labels (first in row {int(bad.argmax())}), as in Input y "
-            "contains NaN; drop these rows: a row without a label teaches nothing."
-        )
+    check_labels_known(labels)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # many classes may be few rows; what matters is checked below
@@ -100,6 +90,21 @@ def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
             f"y holds {classes.size} classes; at most 256 are supported. Is it a number to regress?"
         )
     return codes.astype(np.int64), classes
+
+
+def check_labels_known(labels: NDArray[Any], name: str = "y") -> None:
+    """Raise if any label is missing."""
+    if labels.dtype.kind == "f":
+        bad = ~np.isfinite(labels)
+    elif labels.dtype.kind == "O":
+        bad = np.array([is_missing(label) for label in labels.tolist()], dtype=np.bool_)
+    else:
+        return
+    if bad.any():
+        raise InvalidTargetError(
+            f"{name} has {int(bad.sum())} missing or infinite labels (first in row {int(bad.argmax())}), as in Input "
+            f"{name} contains NaN; drop these rows: a row without a label teaches nothing."
+        )
 
 
 def known_codes(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
@@ -159,8 +164,8 @@ def split_rows(
     """
     if isinstance(fraction, bool) or not isinstance(fraction, float | np.floating) or not 0 < fraction < 1:
         raise InvalidParameterError(
-            f"validation must be a fraction of the rows strictly between 0 and 1, such as 1/3; got {fraction!r}. "
-            "Or pass X_val and y_val to fit."
+            "validation must be a share of the rows strictly between 0 and 1, such as 1/3, or a whole number of folds, "
+            f"such as 5, or a splitter; got {fraction!r}. Or pass X_val and y_val to fit."
         )
     counts = count_classes(codes, classes)
     validates = np.zeros(codes.size, dtype=np.bool_)

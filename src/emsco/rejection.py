@@ -190,7 +190,12 @@ def _by_class(threshold: Mapping[Any, float], classes: list[Any]) -> list[float]
     for label in classes:
         key = label if label in left else str(label)
         if key not in left:
-            raise InvalidParameterError(f"threshold has no entry for the class {label!r}; it has {shorten(threshold)}.")
+            names = [str(known) for known in classes]
+            wrong = [other for other in threshold if str(other) not in names]
+            stray = f", and names {shorten(wrong)}, which is no class" if wrong else ""
+            raise InvalidParameterError(
+                f"threshold has no entry for the class {label!r}{stray}; give one for each of {shorten(classes)}."
+            )
         bars.append(float(left.pop(key)))
     if left:
         raise InvalidParameterError(f"threshold names {shorten(list(left))}, but the classes are {shorten(classes)}.")

@@ -28,7 +28,7 @@ from emsco.rejection import RejectRule, Threshold, as_rule, resolve_rule
 from emsco.running import check_no_loop, check_run, is_async, run_in_loop, run_in_threads
 from emsco.stages.base import StageModel, outcomes_of
 from emsco.table import Table, check_size
-from emsco.thresholds import is_auto, rule_of
+from emsco.thresholds import is_auto, rule_of, searched_with
 
 if TYPE_CHECKING:
     from emsco.report.plots import StagesDisplay
@@ -232,11 +232,9 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         table = Table(X)
         truth = check_truth(plain_labels(y), self.classes_, table.n_rows)
-        at_once_rule = self._rule()
-        if isinstance(self.threshold, Guarantee):
-            at_once_rule = as_rule(self.threshold.searched)  # it is no design of the front: nothing is promised of it
-        elif is_auto(self.threshold):
-            at_once_rule = as_rule(at_once_rule.bars[-1][0])  # that of the last stage
+        # It is no design of the front: nothing is promised of it, and no thresholds were chosen with it.
+        searched = searched_with(self.threshold)
+        at_once_rule = self._rule() if searched is None else as_rule(searched)
 
         def result(design: IntArray, rule: RejectRule) -> Result:
             _, paid, cascade = self._build(design)

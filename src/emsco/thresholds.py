@@ -6,8 +6,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from emsco.cascade import Tally, join_tallies
-from emsco.front import Front
-from emsco.guarantee import Answers
+from emsco.front import Front, make_front
+from emsco.guarantee import Answers, Guarantee
 from emsco.judge import Judge, Task
 from emsco.objectives import PAPER, FloatArray
 from emsco.partition import IntArray, acquired_sets, stage_counts
@@ -28,6 +28,13 @@ def is_auto(threshold: Any) -> bool:
     return isinstance(threshold, str) and threshold == AUTO
 
 
+def searched_with(threshold: Any) -> float | None:
+    """Return the one threshold that all designs were searched with, if each has another one now; else None."""
+    if isinstance(threshold, Guarantee):
+        return threshold.searched
+    return SEARCHED if is_auto(threshold) else None
+
+
 def rule_of(exit_at: float, last_at: float, n_stages: int) -> RejectRule:
     """Return the rule of a design that many stages deep.
 
@@ -37,6 +44,11 @@ def rule_of(exit_at: float, last_at: float, n_stages: int) -> RejectRule:
     '95 % (stages 1 to 2), 80 % (from stage 3 on)'
     """
     return RejectRule.of([[exit_at]] * (n_stages - 1) + [[last_at]])
+
+
+def untuned(front: Front) -> Front:
+    """Return a front whose designs all have the threshold that they were searched with."""
+    return replace(front, thresholds=np.full((len(front), 2), SEARCHED))
 
 
 def tune(designs: IntArray, judge: Judge) -> Front:
@@ -57,11 +69,13 @@ def tune(designs: IntArray, judge: Judge) -> Front:
         if sum(len(part[0]) for part in kept) > _AT_ONCE:
             kept = [_best(kept, task)]
     found, thresholds, tally = _thinned(_best(kept, task), task)
-    return task.front(found, tally, thresholds)
+    ties = [design[None] for design in found]
+    n_ties = np.ones(len(found), dtype=np.int64)
+    return make_front(found, tally, n_ties, ties, task.prices, aims=task.aims, thresholds=thresholds)
 
 
 def _thinned(part: _Part, task: Task) -> _Part:
-    """Return at most some `_MOST` points, where many are alike the best of them.
+    """Return some `_MOST` points, a quarter of these at least: where many are alike the best of them.
 
     Points are alike that are in the same cell of a grid of all objectives but one, as many in each row of it as in any
     other; the best has the most of that one: accuracy, if it is an objective. The best of each objective and by the
@@ -73,11 +87,13 @@ def _thinned(part: _Part, task: Task) -> _Part:
     names = PAPER if task.aims is None else task.aims.names
     values = task.measure(tally).to_minimise
     free = next((i for i, name in enumerate(names) if name not in ("coverage", "cost", "stages")), 0)
-    n_cells = int(_MOST ** (1 / (len(names) - 1)))
     place = np.argsort(np.argsort(values, axis=0, kind="stable"), axis=0, kind="stable")
-    cell = np.delete(place * n_cells // len(values), free, axis=1)
+    place = np.delete(place, free, axis=1)
     order = np.lexsort((values[:, free],))
-    first = np.unique(cell[order], axis=0, return_index=True)[1]
+    n_cells, first = int(_MOST ** (1 / (len(names) - 1))), order[:0]
+    while first.size < _MOST // 4:  # with many objectives most points are in few cells of a coarse grid
+        first = np.unique((place * n_cells // len(values))[order], axis=0, return_index=True)[1]
+        n_cells += 1
     kept = [order[first], values.argmin(axis=0), [task.score(tally).argmax()]]
     rows = np.unique(np.concatenate(kept))
     return part[0][rows], part[1][rows], tally.select(rows)

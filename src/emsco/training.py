@@ -267,6 +267,14 @@ def make_folds(validation: Any, codes: IntArray, classes: NDArray[Any], rng: np.
         folds = [(np.asarray(train, dtype=np.intp), np.asarray(judges, dtype=np.intp)) for train, judges in pairs]
     except Exception as error:  # of somebody else's splitter
         raise InvalidParameterError(f"{validation!r} cannot split {n_rows} rows: {error}") from error
+    if not folds:
+        raise InvalidParameterError(f"{validation!r} gives no folds.")
+    last = max(int(rows.max(initial=0)) for fold in folds for rows in fold)
+    if last >= n_rows:
+        raise InvalidParameterError(
+            f"{validation!r} knows a row {last}, but only {n_rows} rows are split. If a promise has set others aside "
+            "to calibrate it, give these as X_cal and y_cal."
+        )
     for train, judges in folds:
         absent = np.setdiff1d(np.arange(classes.size), codes[train])
         if absent.size or not judges.size or np.intersect1d(train, judges).size:
@@ -275,8 +283,12 @@ def make_folds(validation: Any, codes: IntArray, classes: NDArray[Any], rng: np.
                 f"which train too, and none of the classes {classes[absent].tolist()} to train on; use a stratified "
                 "splitter, or fewer folds."
             )
-    if not folds:
-        raise InvalidParameterError(f"{validation!r} gives no folds.")
+    n_judged = np.bincount(np.concatenate([judges for _, judges in folds]), minlength=n_rows)
+    if n_judged.max() > 1:
+        raise InvalidParameterError(
+            f"{validation!r} lets {int((n_judged > 1).sum())} rows judge more than once, which would make figures look "
+            "surer than they are; use a splitter with which each row judges once at most, such as StratifiedKFold."
+        )
     return folds
 
 

@@ -3,6 +3,8 @@ from hypothesis import strategies as st
 import numpy as np
 from numpy.testing import assert_array_equal
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.naive_bayes import GaussianNB
 
 from emsco import BestFirst, EMSCOClassifier, Prices
 from emsco.exceptions import InvalidParameterError
@@ -157,3 +159,20 @@ def test_with_many_features_a_search_starts_from_chains():
 def test_what_else_a_search_could_start_from_is_told():
     with pytest.raises(InvalidParameterError, match="start must be a whole number of at least 0, or 'chains'; got 'x'"):
         BestFirst(start="x")
+
+
+def test_few_designs_and_unequal_prices_are_no_obstacle():
+    X, y = make_classification(n_samples=120, n_features=16, random_state=0)
+    costs = np.arange(1, 17)
+    clf = EMSCOClassifier(costs, search=BestFirst(max_designs=3), encoding="linear", C=1.0, random_state=0).fit(X, y)
+    assert len(clf.front_) >= 1
+
+
+def test_a_slow_estimator_orders_features_only_if_asked_to():
+    X, y = make_classification(n_samples=120, n_features=16, random_state=0)
+    trained = []
+    for start in (None, "chains"):
+        search = BestFirst(max_designs=20, start=start)
+        clf = EMSCOClassifier(estimator=GaussianNB(), search=search, validation=0.3, random_state=0).fit(X, y)
+        trained.append(clf.n_feature_sets_)
+    assert trained[0] < 16 * 15 // 2 < trained[1]

@@ -94,7 +94,12 @@ def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
             "certificate": None if front.certificate is None else asdict(front.certificate),
             "objectives": _objectives_to_json(front),
             "search": search_to_json(clf.search_),
-            "learning": {"encoding": clf.encoding_, "C": clf.C_, "validation": clf.validation_},
+            "learning": {
+                "encoding": clf.encoding_,
+                "C": clf.C_,
+                "validation": clf.validation_,
+                "finished": clf.finished_,
+            },
             "search_seconds": clf.search_seconds_,
             "n_generations": clf.n_generations_,
             "n_feature_sets": clf.n_feature_sets_,
@@ -179,7 +184,7 @@ class _Reading:
             if is_auto(clf.threshold) and clf.front_.thresholds is None:
                 raise damaged("thresholds of the front are missing")
             clf.search_ = search_from_json(record.part("search"))
-            clf.encoding_, clf.C_, clf.validation_ = _learning(record)
+            clf.encoding_, clf.C_, clf.validation_, clf.finished_ = _learning(record)
             clf.search_seconds_ = record.number("search_seconds", 0)
             clf.n_generations_ = record.whole("n_generations")
             clf.n_feature_sets_ = record.whole("n_feature_sets")
@@ -353,10 +358,10 @@ def _curves(record: Fields, line: NumberCode) -> CurveCode:
     return CurveCode(*shared, knots, tuple(curves), at_zero)
 
 
-def _learning(record: Fields) -> tuple[str, float, int | float | str | None]:
-    """Return the encoding, the strength, and how rows were judged; older files say less."""
+def _learning(record: Fields) -> tuple[str, float, int | float | str | None, bool]:
+    """Return encoding, strength, how rows were judged, and whether final stages were trained; older files say less."""
     if "learning" not in record:
-        return "linear", 1.0, None
+        return "linear", 1.0, None, True
     learning = record.part("learning")
     encoding, C = learning.text("encoding"), learning.number("C", np.nextafter(0, 1))
     if encoding not in ENCODINGS:
@@ -368,7 +373,7 @@ def _learning(record: Fields) -> tuple[str, float, int | float | str | None]:
         validation = learning.number("validation", 0, 1)
     elif validation not in (None, "given"):
         learning.refuse("validation", "a number of folds, a share or given")
-    return encoding, C, validation
+    return encoding, C, validation, learning.flag("finished") if "finished" in learning else True
 
 
 def _price_list(record: Fields, n_columns: int) -> PriceList:

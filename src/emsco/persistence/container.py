@@ -58,7 +58,7 @@ def pack(members: Mapping[str, bytes]) -> bytes:
 def unpack(data: bytes) -> dict[str, bytes]:
     """Return the members of a model file, sizes and checksums checked."""
     if not data.startswith(b"PK\x03\x04"):
-        raise ModelFileError("it is not a model file; emsco.load reads what clf.save wrote.")
+        raise ModelFileError("it is not a model file, as `emsco fit` or clf.save writes them.")
     with _open(data) as archive:
         names = [info.filename for info in archive.infolist()]
         if MANIFEST not in names:

@@ -14,8 +14,9 @@ from emsco.evaluation import Evaluation, Result
 from emsco.front import describe, in_brief, never_bought
 from emsco.guarantee import Guarantee
 from emsco.report.learning import judged, learning_record
-from emsco.thresholds import is_auto
+from emsco.thresholds import is_auto, searched_with
 
+_LEAST_BUYS = 24  # characters for what a point buys, beside further figures
 _WIDE = 110  # characters; in a narrower terminal an interval stands below its figure
 
 
@@ -47,8 +48,8 @@ def print_fit(clf: Any, evaluation: Evaluation | None, data: Path, target: str, 
     if clf._prices.overhead or clf._prices.parallel:
         say(clf._prices.rule)
     if certificate is None:
-        say(f"{len(clf.front_)} designs found that no other one found beats, "
-            f"in {clf.search_seconds_:.1f} s.")  # fmt: skip
+        points = "1 point" if len(clf.front_) == 1 else f"{len(clf.front_)} points"
+        say(f"{points} found that no other one found beats, in {clf.search_seconds_:.1f} s of search.")
     elif certificate.proven:
         say(f"{len(clf.front_)} of {certificate.n_designs:,} designs are beaten by no other one: all of them, "
             f"proven in {certificate.seconds:.1f} s.")  # fmt: skip
@@ -56,36 +57,52 @@ def print_fit(clf: Any, evaluation: Evaluation | None, data: Path, target: str, 
         say(f"{len(clf.front_)} designs of {certificate.n_designs:,} found so far, not proven.")
     say(" ".join(learning_record(clf)["in_words"]))
     say(f"\nIn use: point {clf.point_} of the front.")
-    if is_auto(clf.threshold):
-        say(f"Its own thresholds, the least confidence of a label: {clf._rule().in_words(clf.classes_.tolist())}.")
+    print_threshold(clf)
     print_stages(clf, evaluation)
     print_results(clf, evaluation)
     if isinstance(clf.threshold, Guarantee):
-        say(f"{clf.guarantee_}\n")
+        say(f"\n{clf.guarantee_}\n")
     say(f"Written to {output}. Next: emsco front {output}, emsco report {output} -o report.html")
 
 
 def print_front(clf: Any, points: list[int]) -> None:
-    """Print points of the front, a line each."""
-    extra = clf.front_.extra
-    names = (escape(name) for name in extra)
-    grid = _grid("point", "stages", "coverage", "accuracy", "mean cost", *names, "<buys, stage | stage")
-    for i in points:
+    """Print points of the front, a line each; what does not fit beside the figures stands below them."""
+    names = ["point", "stages", "coverage", "accuracy", "mean cost"]
+    extra = {name: [f"{values[i]:,.4g}" for i in points] for name, values in clf.front_.extra.items()}
+    if isinstance(clf.threshold, Guarantee):
+        extra["promise"] = ["kept" if clf._promise(i).passed else "not kept" for i in points]
+    room = sum(map(len, names)) + sum(max(map(len, (name, *shown))) for name, shown in extra.items())
+    below = console().width - room - 3 * (len(names) + len(extra)) < _LEAST_BUYS
+    grid = _grid(*names, *([] if below else map(escape, extra)), "<buys, stage | stage")
+    for k, i in enumerate(points):
         point = clf.front_[i]
         mark = "*" if i == clf.point_ else " "
+        others = [shown[k] for shown in extra.values()]
+        buys = describe(point.design, clf.front_.feature_names)
+        if below:
+            buys += "".join(f"\n{name}: {shown}" for name, shown in zip(extra, others, strict=True))
+            others = []
         grid.add_row(
             f"{mark}{i}", str(point.n_stages), _percent(point.coverage), _percent(point.accuracy),
-            f"{point.mean_cost:,.2f}", *(f"{values[i]:,.4g}" for values in extra.values()),
-            Text(describe(point.design, clf.front_.feature_names)),
-            style="bold" if i == clf.point_ else None,
+            f"{point.mean_cost:,.2f}", *others, Text(buys), style="bold" if i == clf.point_ else None,
         )  # fmt: skip
     console().print(grid)
+    if isinstance(clf.threshold, Guarantee):
+        say(f"Figures are those at the threshold {clf.threshold.searched:g} of the search. At the calibrated one of a "
+            "design they differ, and where the promise is not kept, labels are withheld.")  # fmt: skip
+
+
+def print_threshold(clf: Any) -> None:
+    """Print how sure a label has to be."""
+    own = "Its own threshold" if is_auto(clf.threshold) else "Threshold"
+    calibrated = ", calibrated" if isinstance(clf.threshold, Guarantee) else ""
+    say(f"{own}, the least confidence of a label{calibrated}: {clf._rule().in_words(clf.classes_.tolist())}.")
 
 
 def print_stages(clf: Any, evaluation: Evaluation | None) -> None:
     """Print what each stage buys, and what becomes of the test cases there."""
     result = None if evaluation is None else evaluation.points[getattr(clf, "point_", 0)]
-    grid = _grid("stage", "<buys", "price", *(("cases", "get a label", "right") if result else ()))
+    grid = _grid("stage", "<buys", "price", *(("test cases", "get a label", "right") if result else ()))
     waiting = result.n_rows if result else 0
     for j, stage in enumerate(clf.stages_):
         figures: list[str] = []
@@ -111,8 +128,8 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
         return
     grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "right of given", "mean cost")
     joint = " " if console().width >= _WIDE else "\n"
-    promised = isinstance(clf.threshold, Guarantee)
-    same = f"threshold {clf.threshold.searched:g}" if promised else "same threshold"
+    searched = searched_with(clf.threshold)
+    same = "same threshold" if searched is None else f"threshold {searched:g}"
     for name, result in (
         ("the design in use", evaluation.points[getattr(clf, "point_", 0)]),
         (f"buy everything, {same}", evaluation.everything),

@@ -23,9 +23,10 @@ def learning_record(clf: Any) -> dict[str, Any]:
         "refit": False,
     }
     if hasattr(clf, "encoding_"):
-        record["final_estimator"] = None if clf.final_estimator is None else _name(clf.final_estimator)
-        record |= {"encoding": clf.encoding_, "C": clf.C_}
-        record |= {"calibration": clf.calibration, "validation": clf.validation_, "refit": bool(clf.refit)}
+        record |= {"encoding": clf.encoding_, "C": clf.C_, "validation": clf.validation_, "refit": bool(clf.refit)}
+        if clf.finished_:
+            record["final_estimator"] = None if clf.final_estimator is None else _name(clf.final_estimator)
+            record["calibration"] = clf.calibration
     if clf.estimator is not None:
         record["C"] = None
     return {**record, "in_words": in_words(record)}

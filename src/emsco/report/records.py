@@ -7,7 +7,9 @@ from typing import Any
 from emsco.evaluation import Evaluation, Result
 from emsco.front import never_bought
 from emsco.guarantee import Guarantee
+from emsco.rejection import NEVER, RejectRule
 from emsco.report.learning import learning_record
+from emsco.thresholds import is_auto
 
 
 def print_json(value: Any) -> None:
@@ -51,6 +53,7 @@ def point_record(clf: Any, i: int) -> dict[str, Any]:
         "mean_cost": point.mean_cost, "fitness": point.fitness, "ties": point.n_ties, "stages": stages,
         "never": never_bought(point.design, names),
         "objectives": dict(zip(clf.front_.objectives, point.values.tolist(), strict=True)),
+        "thresholds": [[None if bar >= NEVER else bar for bar in row] for row in clf._rule(i).bars],
     }  # fmt: skip
 
 
@@ -79,12 +82,13 @@ def facts_record(clf: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "kind": type(clf).__name__,
         "classes": clf.classes_.tolist(),
-        "threshold": number if (number := clf._rule().number) is not None else str(clf._rule()),
+        "threshold": _threshold(clf),
         "columns": clf.n_features_in_,
         "stage classifier": type(clf.stages_[0].model).__name__,
         "learning": learning_record(clf),
     }
     if hasattr(clf, "front_"):
+        facts["objectives"] = list(clf.front_.objectives)
         facts["front"] = f"{len(clf.front_)} points, point {clf.point_} in use"
         facts["search"] = f"{type(clf.search_).__name__}, {clf.search_seconds_:.1f} s"
         certificate = clf.front_.certificate
@@ -101,3 +105,14 @@ def facts_record(clf: Any) -> dict[str, Any]:
     if never := never_bought(clf.design_, clf._prices.unit_names):
         facts["never"] = never
     return facts
+
+
+def _threshold(clf: Any) -> float | str:
+    """Return the threshold in use: a number if it is one, and where it comes from if it was not given."""
+    rule: RejectRule = clf._rule()
+    words = rule.in_words(clf.classes_.tolist())
+    if is_auto(clf.threshold):
+        return f"auto: {words}"
+    if isinstance(clf.threshold, Guarantee):
+        return f"calibrated: {words}"
+    return words if rule.number is None else rule.number

@@ -20,6 +20,7 @@ from emsco.problem import plain_labels
 from emsco.rejection import check_threshold
 from emsco.report.learning import judged, learning_record
 from emsco.table import Table
+from emsco.thresholds import searched_with
 
 _MOST_STEPS = 300  # of a search's history: more cannot be told apart on a screen
 _LEAST_IN_BIN = 10  # fewer rows make a share that says nothing
@@ -73,6 +74,7 @@ def summarise(
         "kind": type(clf).__name__,
         "classes": [str(label) for label in clf.classes_.tolist()],
         "threshold": rule.number,
+        "searched_with": searched_with(clf.threshold),
         "thresholds": rule.in_words([str(label) for label in clf.classes_.tolist()]),
         "promise": None if promise is None else str(promise).splitlines(),
         "n_validation": None if front is None else front.n_samples,

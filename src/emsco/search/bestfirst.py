@@ -46,8 +46,8 @@ class BestFirst:
     start : int, "chains" or None
         What it starts from, with no more than half of the designs. "chains": the designs that buy features in the order
         of what each adds to those before. A number: so many generations of the paper's evolution; 0: random designs.
-        None: "chains" if there are more than 15 features, from where on random designs are far from the frontier; else
-        0.
+        None: with more than 15 features, from where on random designs are far from the frontier, "chains", or as many
+        generations as features if ``estimator`` is set, with which chains take long; else 0.
     pool_size : int
         Distinct objective vectors remembered for expansion, the best levels first.
     max_level : int or None

@@ -15,7 +15,7 @@ from emsco.judge import Judge
 from emsco.partition import IntArray
 from emsco.progress import PhaseLine
 from emsco.ranking import pareto_rank
-from emsco.search.bestfirst import BestFirst, Pool, search_best_first
+from emsco.search.bestfirst import CHAINS, BestFirst, Pool, search_best_first
 from emsco.search.chains import cuts, orders
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact import Exact, check_affordable, search_exactly
@@ -53,6 +53,7 @@ def run(
     settings: Settings,
     *,
     instead: BestFirst | None,
+    fast: bool,
     rng: np.random.Generator,
     n_jobs: int,
     history: History,
@@ -69,6 +70,8 @@ def run(
     settings : Evolution, BestFirst or Exact
     instead : BestFirst or None
         Takes over if a proof turns out to need more memory than one of seconds does. None: it may take what it needs.
+    fast : bool
+        Whether the learner is fast enough to order units; a slow one does only if settings ask for it.
     rng : Generator
     n_jobs : int
         Threads of a proof.
@@ -88,7 +91,7 @@ def run(
             return Searched(proven, settings, perf_counter() - started, 2**judge.task.prices.n_units - 1)
         assert instead is not None
         settings = instead
-    front = _explore(judge, settings, rng, history, journal, line)
+    front = _explore(judge, settings, rng, history, journal, line, fast=fast)
     return Searched(front, settings, perf_counter() - started, judge.cache.n_trained)
 
 
@@ -99,6 +102,8 @@ def _explore(
     history: History,
     journal: SearchJournal | None,
     line: PhaseLine,
+    *,
+    fast: bool,
 ) -> Front:
     task, cache = judge.task, judge.cache
     limit = settings.max_generations if isinstance(settings, Evolution) else settings.max_designs
@@ -124,7 +129,7 @@ def _explore(
     if isinstance(settings, Evolution):
         found = evolve(judge.tally, settings, **space, on_generation=on_generation)
     else:
-        chains = partial(_chains, judge)
+        chains = partial(_chains, judge) if fast or settings.start == CHAINS else None
         found = search_best_first(judge.tally, settings, **space, on_batch=on_batch, score=task.score, chains=chains)
     line.close()
     if found.interrupted:
@@ -141,7 +146,8 @@ def _chains(judge: Judge, most: int) -> IntArray:
     """Return up to so many designs that buy in the orders in which units are worth it."""
     task = judge.task
     found = orders(judge.sureness, task.prices)
-    limits: dict[str, Any] = {"max_stages": task.max_stages, "removal": task.removal, "most": most // len(found)}
+    limits: dict[str, Any] = {"max_stages": task.max_stages, "removal": task.removal}
+    limits["most"] = max(most // len(found), 1)
     return np.unique(np.concatenate([cuts(order, **limits) for order in found]), axis=0)
 
 

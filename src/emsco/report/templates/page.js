@@ -43,10 +43,10 @@ function drawHeader() {
   const nBought = point.design.filter((stage) => stage >= 0).length;
   const some = nBought < units.length ? `up to ${nBought} of ` : "";
   byId("headline").textContent =
-    `A classifier that buys ${some}its ${plural(units.length, "feature")} in ${stages}, ` +
+    `A classifier that buys ${some}its ${plural(units.length, "feature")} in ${stages}` +
     (data.threshold === null
-      ? `answers once it is sure enough, and otherwise says nothing: ${data.thresholds}.`
-      : `answers once it is at least ${+(100 * data.threshold).toFixed(2)}\u00a0% sure, and otherwise says nothing.`);
+      ? ` and answers once it is sure enough: ${data.thresholds}.`
+      : `, answers once it is at least ${+(100 * data.threshold).toFixed(2)}\u00a0% sure, and otherwise says nothing.`);
   if (data.threshold > 1) byId("headline").textContent = "A classifier that never answers: its promise cannot be made.";
   const figuresOf = `Figures of ${judgedRows} on this page are those at the threshold of the search.`;
   const promise = data.promise ? [...data.promise, figuresOf] : [];
@@ -293,7 +293,7 @@ function drawPanel() {
       "p", { class: "commands" },
       h("span", null, "To use it:"),
       h("code", null, `clf.use(${i})`),
-      h("code", null, `emsco use model.emsco ${i}`),
+      h("code", null, `emsco use ${data.notes.model || "model.emsco"} ${i}`),
     ),
   );
 }
@@ -445,7 +445,7 @@ function drawResults() {
   const { test } = points[state.picked];
   const rows = [
     [hasFront ? `Point ${state.picked}` : "This design", test],
-    [`Buy everything, ${data.promise ? "threshold of the search" : "same threshold"}`, data.everything],
+    [`Buy everything, ${data.searched_with === null ? "same threshold" : `threshold ${data.searched_with}`}`, data.everything],
     ["Buy everything, always answer", data.always],
   ];
   const dearest = Math.max(...rows.map(([, result]) => result.cost_interval[1]));
@@ -631,10 +631,10 @@ function drawSearch() {
     );
     return;
   }
-  const designs = n_steps ? `scored ${whole(n_designs.at(-1))} designs in ${plural(n_steps, "step")}` : "ended";
+  const designs = n_steps ? `scored ${whole(n_designs.at(-1))} designs in ${plural(n_steps, "step")}` : "searched";
   const trained = n_feature_sets === null ? "" : ` and trained ${plural(n_feature_sets, "feature set")}`;
   words.textContent =
-    `${name || "The search"} ${designs}${trained}${took(seconds)}. It is a heuristic: better designs may exist.`;
+    `${name || "The search"} ${designs}${trained}${took(seconds)}. Better designs may exist: the points are not proven.`;
 }
 
 function drawHistory() {
