@@ -28,6 +28,7 @@ from emsco.cli import emsco as command
 from emsco.exceptions import InvalidParameterError, ModelFileError, NoSuchPointError, SearchInterruptedWarning
 from emsco.objectives import check_objectives
 from emsco.rejection import resolve_rule
+from emsco.report.learning import learning_record
 from emsco.stages.cache import StageCache
 from emsco.thresholds import EXITS, LASTS, rule_of, tune
 from tests.strategies import bill, problem, seeds
@@ -253,7 +254,7 @@ class _Interrupted(GaussianNB):
 
 
 @pytest.mark.parametrize("threshold", ["auto", 0.8])
-def test_an_interrupted_final_training_leaves_the_stages_of_the_search(data, threshold, monkeypatch):
+def test_an_interrupted_final_training_leaves_the_stages_of_the_search(data, threshold, tmp_path, monkeypatch):
     X, y = data
     monkeypatch.setattr(_Interrupted, "n_fits", 0)
     with pytest.warns(SearchInterruptedWarning, match="those in use are of the search"):
@@ -262,6 +263,12 @@ def test_an_interrupted_final_training_leaves_the_stages_of_the_search(data, thr
     assert_array_equal(clf.front_.designs, plain.front_.designs)
     assert_array_equal(clf.decide(X).confidence, plain.decide(X).confidence)
     assert clf.encoding_ == "linear"
+    clf.set_params(final_estimator=GaussianNB()).save(tmp_path / "m.emsco")  # whose class a file knows
+    plain.set_params(final_estimator=GaussianNB()).save(tmp_path / "plain.emsco")
+    for name, finished in (("m.emsco", False), ("plain.emsco", True)):
+        loaded = emsco.load(tmp_path / name)
+        assert loaded.finished_ == finished
+        assert (learning_record(loaded)["final_estimator"] is not None) == finished
 
 
 def test_ctrl_c_while_thresholds_are_chosen_leaves_those_of_the_search(data, monkeypatch):

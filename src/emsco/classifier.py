@@ -298,6 +298,9 @@ class EMSCOClassifier(StagedClassifier):
         How the rows behind the figures of ``front_`` were judged: by so many folds, each row by stages trained without
         it; by stages trained on the others, this share of the rows; or rows given to ``fit``. None if a file of an
         older version does not say.
+    finished_ : bool
+        Whether the stages in use are those of ``final_estimator`` and ``calibration``, if these are set; False if their
+        training was interrupted.
     history_ : ndarray of shape (n_steps, 3)
         How the search went: designs scored, distinct vectors on the front and feature sets trained after each
         generation of an evolution or batch of a best-first search; empty after an exact one.

@@ -80,7 +80,7 @@ def print_front(clf: Any, points: list[int]) -> None:
         others = [shown[k] for shown in extra.values()]
         buys = describe(point.design, clf.front_.feature_names)
         if below:
-            buys += "".join(f"\n{name}: {shown}" for name, shown in zip(extra, others, strict=True))
+            buys += "\n" + ", ".join(f"{name} {shown}" for name, shown in zip(extra, others, strict=True))
             others = []
         grid.add_row(
             f"{mark}{i}", str(point.n_stages), _percent(point.coverage), _percent(point.accuracy),

@@ -22,7 +22,7 @@ const byId = (id) => document.getElementById(id);
 const percent = (x) => (x === null ? "–" : `${(100 * x).toFixed(1)}\u00a0%`);
 const wholePercent = (x) => (x === null ? "–" : `${(100 * x).toFixed(0)}\u00a0%`);
 
-const number = (x) => x.toLocaleString("en", { maximumSignificantDigits: 6 });
+const number = (x) => x.toLocaleString("en", { maximumSignificantDigits: 4 });
 
 /** Two decimals if there are any; below 1, the first digits that count. */
 function money(x) {

@@ -273,7 +273,8 @@ function drawPanel() {
   const more = first.length > 6 ? ` and ${first.length - 6} more` : "";
   byId("picked").replaceChildren(
     h("h3", null, `Point ${i}`, i === data.in_use ? h("span", { class: "badge" }, "in use") : null),
-    h("p", null, `${plural(point.price.length, "stage")}; ${plural(validation.ties, "design")} with the same figures`),
+    h("p", null, `${plural(point.price.length, "stage")}` +
+      (validation.ties > 1 ? `; ${whole(validation.ties - 1)} more ${validation.ties > 2 ? "designs have" : "design has"} these figures` : "")),
     h(
       "table", { class: "figures" },
       h("thead", null, h("tr", null, h("td"), columns.map((name) => h("th", { scope: "col" }, name)))),
