@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Loss, Objective, reference
 from emsco.cascade import Cascade
+from emsco.evaluation import by_objectives
 from emsco.exceptions import InvalidParameterError
 from emsco.objectives import check_objectives
 from emsco.ranking import log_fitness, norm, pareto_rank, selection_probabilities
@@ -354,3 +355,16 @@ def test_error_rates_are_for_two_classes():
 def test_losses_and_functions_are_checked_when_they_are_made(make, says):
     with pytest.raises(InvalidParameterError, match=says):
         make()
+
+
+def test_held_out_rows_are_worth_what_the_same_rows_are_when_they_judge():
+    X, y = patients()
+    objectives = ["fnr", "fpr", "cost", Loss([[0, 1], [5, 0]], reject=0.5), Objective("late", late)]
+    clf = EMSCOClassifier(threshold=0.7, objectives=objectives, search=Evolution(20, 3), random_state=0)
+    others = X[100:], y[100:]
+    clf.fit(X[:100], y[:100], *others)
+    worth = by_objectives(clf.objectives, clf.evaluate(*others).points)
+    assert list(worth) == ["fnr", "fpr", "loss", "late"]
+    for name, values in worth.items():
+        assert_allclose(values, clf.front_.values[:, clf.front_.objectives.index(name)], rtol=1e-12)
+    assert by_objectives(None, clf.evaluate(*others).points) == {}

@@ -10,6 +10,7 @@ from scipy.stats import beta, norm
 
 from emsco.decisions import Decisions
 from emsco.exceptions import InvalidInputError, InvalidTargetError
+from emsco.objectives import PAPER, Aims, Counts, FloatArray
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,33 @@ class Result:
             return binomial_interval(sum(self.right), sum(self.answered), level)
         low, high = mean_intervals(np.array([self.left]), np.array([self.paid]), level)
         return float(low[0]), float(high[0])
+
+
+def by_objectives(objectives: Sequence[Any] | None, results: Sequence[Result]) -> dict[str, FloatArray]:
+    """Return what results are worth by the objectives that a search had besides coverage, accuracy, cost and stages.
+
+    Examples
+    --------
+    >>> result = Result((6, 2), (5, 2), 2, (1.0, 3.0), ((4, 1, 1), (0, 3, 1)))
+    >>> by_objectives(["cost", "fpr", "fnr"], [result])
+    {'fpr': array([0.16666667]), 'fnr': array([0.])}
+    """
+    if objectives is None:
+        return {}
+    confusion = np.array([result.confusion for result in results])
+    aims = Aims(objectives, confusion[0].sum(axis=1))
+    values = aims.values(
+        Counts(
+            results[0].n_rows,
+            np.array([sum(result.answered) for result in results]),
+            np.array([sum(result.right) for result in results]),
+            np.array([result.mean_cost for result in results]),
+            np.array([len(result.answered) for result in results]),
+            confusion[:, :, :-1],
+            confusion[:, :, -1],
+        )
+    )
+    return {name: column for name, column in zip(aims.names, values.T, strict=True) if name not in (*PAPER, "stages")}
 
 
 @dataclass(frozen=True)

@@ -241,10 +241,12 @@ class Aims:
             confusion[:, :, :-1],
             confusion[:, :, -1],
         )
-        columns = [aim.values(counts) for aim in self._aims]
-        return (
-            np.ascontiguousarray(np.column_stack(columns)) + 0.0
-        )  # one zero, not two: vectors are compared bit by bit
+        return self.values(counts)
+
+    def values(self, counts: Counts) -> FloatArray:
+        """Return the values of what was counted, (n_designs, n_objectives)."""
+        columns = np.column_stack([aim.values(counts) for aim in self._aims])
+        return np.ascontiguousarray(columns) + 0.0  # one zero, not two: vectors are compared bit by bit
 
     def measure(self, tally: Tally) -> "Chosen":
         """Return the objectives of scored designs."""

@@ -194,7 +194,7 @@ def test_the_table_has_intervals_and_other_objectives(open_page, fitted, evaluat
     summary = summarise(fitted, evaluation=evaluation)
     summary["extra"], summary["objectives"] = [HOSTILE], ["cost", "accuracy", HOSTILE]
     for i, point in enumerate(summary["points"]):
-        point["validation"]["extra"] = [i / 8]
+        point["validation"]["extra"], point["test"]["extra"] = [i / 8], [i / 4 + 0.0625]
     path = tmp_path / "report.html"
     path.write_text(render_page(summary), encoding="utf-8")
     page = open_page(path.as_uri())
@@ -205,6 +205,9 @@ def test_the_table_has_intervals_and_other_objectives(open_page, fitted, evaluat
     assert cells[4] == "0.125"
     assert page.locator("#points thead th", has_text="held-out").count() == 1
     assert HOSTILE in page.locator("#picked").text_content()
+    shown = page.locator("#picked tr", has_text=HOSTILE).locator("td").all_inner_texts()
+    i = fitted.point_
+    assert list(map(float, shown)) == pytest.approx([i / 8, i / 4 + 0.0625], rel=1e-3)
 
 
 def background(page):

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table as Grid
 from rich.text import Text
 
-from emsco.evaluation import Evaluation, Result
+from emsco.evaluation import Evaluation, Result, by_objectives
 from emsco.front import describe, in_brief, never_bought
 from emsco.guarantee import Guarantee
 from emsco.report.learning import judged, learning_record
@@ -142,6 +142,12 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
         )  # fmt: skip
     console().print(grid)
     print("In brackets: 95 % intervals.")
+    shown = (evaluation.points[getattr(clf, "point_", 0)], evaluation.everything, evaluation.always)
+    if worth := by_objectives(getattr(clf, "objectives", None), shown):
+        grid = _grid("<by the other objectives", *map(escape, worth))
+        for k, name in enumerate(("the design in use", f"buy everything, {same}", "buy everything, always answer")):
+            grid.add_row(name, *(f"{values[k]:,.4g}" for values in worth.values()))
+        console().print(grid)
 
 
 def print_prices(clf: Any) -> None:

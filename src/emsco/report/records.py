@@ -4,7 +4,7 @@ from dataclasses import asdict
 import json
 from typing import Any
 
-from emsco.evaluation import Evaluation, Result
+from emsco.evaluation import Evaluation, Result, by_objectives
 from emsco.front import never_bought
 from emsco.guarantee import Guarantee
 from emsco.rejection import NEVER, RejectRule
@@ -66,7 +66,8 @@ def results_record(clf: Any, evaluation: Evaluation) -> dict[str, Any]:
             for figure in ("coverage", "accuracy", "mean_cost")
         }
         counts = {"answered": result.answered, "right": result.right, "inconclusive": result.n_rejected}
-        return {**figures, **counts, "confusion": result.confusion}
+        worth = {name: values[0] for name, values in by_objectives(getattr(clf, "objectives", None), [result]).items()}
+        return {**figures, **counts, "confusion": result.confusion, "objectives": worth}
 
     return {
         "rows": evaluation.n_rows,

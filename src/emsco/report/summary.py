@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from emsco import __version__
 from emsco.decisions import Decisions, TrainedCascade
-from emsco.evaluation import Evaluation, Result, binomial_interval, check_truth, judge
+from emsco.evaluation import Evaluation, Result, binomial_interval, by_objectives, check_truth, judge
 from emsco.exceptions import InvalidInputError
 from emsco.front import Front
 from emsco.guarantee import Guarantee
@@ -69,6 +69,10 @@ def summarise(
                 "test": None if evaluation is None else _tested(evaluation.points[i], total),
             }
         )
+    if evaluation is not None and front is not None:
+        worth = by_objectives(getattr(clf, "objectives", None), evaluation.points)
+        for i, point in enumerate(points):
+            point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in front.extra]
     return {
         "version": __version__,
         "kind": type(clf).__name__,

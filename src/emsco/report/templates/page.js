@@ -285,7 +285,10 @@ function drawPanel() {
         line("Mean cost", "cost", money),
         line("Saving", "saving", wholePercent),
         data.extra.map((name, k) =>
-          h("tr", null, h("th", { scope: "row" }, name), h("td", null, number(validation.extra[k])), test && h("td")),
+          h(
+            "tr", null, h("th", { scope: "row" }, name), h("td", null, number(validation.extra[k])),
+            test && h("td", null, test.extra[k] === null ? "" : number(test.extra[k])),
+          ),
         ),
       ),
     ),
