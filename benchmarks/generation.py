@@ -6,38 +6,47 @@ from itertools import product
 
 import numpy as np
 
-from benchmarks.common import Bar, best_of, cascade, numeric_problem
+from benchmarks.common import Bar, best_of, cascade, interleaved, numeric_problem
 from emsco._kernels import bitset
-from emsco.objectives import measure
+from emsco.judge import Judge, Task
+from emsco.objectives import check_objectives, measure
 from emsco.operators.elitism import best_first, count_elite, unique_vectors
 from emsco.operators.mutation import mutate
 from emsco.operators.recombination import recombine
+from emsco.operators.removal import leave_out
 from emsco.operators.selection import select
 from emsco.partition import compress
 from emsco.ranking import log_fitness, norm, pareto_rank, selection_probabilities
+from emsco.rejection import resolve_rule
+from emsco.stages.logistic import LogisticTrainer
 
 N_DESIGNS, N_FEATURES, MAX_STAGES = 300, 30, 10
 
 
-def population(n_stages=MAX_STAGES):
+def population(*, removal=False):
     rng = np.random.default_rng(0)
-    return compress(rng.integers(0, rng.integers(1, n_stages + 1, size=(N_DESIGNS, 1)), size=(N_DESIGNS, N_FEATURES)))
+    n_stages = rng.integers(1, MAX_STAGES + 1, size=(N_DESIGNS, 1))
+    designs = compress(rng.integers(0, n_stages, size=(N_DESIGNS, N_FEATURES)))
+    return leave_out(designs, rng=rng) if removal else designs
 
 
 class Operators:
     """Selection, recombination, mutation, compression and elitism of a scored generation; ranking apart."""
 
-    def setup(self):
-        self.population = population()
+    params = ((False, True),)
+    param_names = ("removal",)
+
+    def setup(self, removal):
+        self.population = population(removal=removal)
         problem = numeric_problem(500, 1000, N_FEATURES)
         self.tally = cascade(problem)[0].tally(self.population)
         self.objectives = measure(self.tally)
         self.rank = pareto_rank(self.objectives)
         self.norms = norm(self.objectives)
         self.rng = np.random.default_rng(0)
-        self.time_operators()
+        self.time_operators(removal)
 
-    def time_operators(self):
+    def time_operators(self, removal):
         order = best_first(self.population, self.rank, self.norms)
         unique = unique_vectors(order, self.tally.vectors)
         n_elite = count_elite(unique.size, 10, elite_fraction=0.2, population_size=N_DESIGNS)
@@ -45,10 +54,10 @@ class Operators:
         shares = selection_probabilities(log_fitness(self.rank, self.norms, epsilon=0.01))
         parents = select(shares, n_pairs=N_DESIGNS - n_elite, rng=self.rng)
         children = recombine(self.population[parents[:, 0]], self.population[parents[:, 1]], rate=0.8, rng=self.rng)
-        children = mutate(children, rate=0.075, stage_bias=2.0, max_stages=MAX_STAGES, rng=self.rng)
+        children = mutate(children, rate=0.075, stage_bias=2.0, max_stages=MAX_STAGES, rng=self.rng, removal=removal)
         return np.concatenate([elite, compress(children)])
 
-    def time_ranking(self):
+    def time_ranking(self, removal):
         objectives = measure(self.tally)
         return pareto_rank(objectives), norm(objectives)
 
@@ -83,24 +92,32 @@ class Walks:
 
 
 class Scoring:
-    """Cached designs of up to ten stages on 1000 samples."""
+    """Cached designs of up to ten stages on 1000 samples: the paper's counts, or other objectives besides."""
 
-    def setup(self):
-        self.cascade, _ = cascade(numeric_problem(500, 1000, N_FEATURES))
-        self.population = population()
-        self.cascade.tally(self.population)
+    params = ((False, True), (None, ("coverage", "accuracy", "cost", "fpr", "fnr", "stages")))
+    param_names = ("removal", "objectives")
 
-    def time_scoring(self):
-        return self.cascade.tally(self.population)
+    def setup(self, removal, objectives):
+        problem = numeric_problem(500, 1000, N_FEATURES)
+        aims = check_objectives(objectives, np.bincount(problem.y_validation))
+        rule = resolve_rule(0.75, np.arange(2))
+        task = Task(problem.y_validation, 2, problem.prices, rule, aims, MAX_STAGES, removal, 2**28)
+        self.judge = Judge(task, LogisticTrainer(problem))
+        self.population = population(removal=removal)
+        self.judge.tally(self.population)
+
+    def time_scoring(self, removal, objectives):
+        return self.judge.tally(self.population)
 
 
 def bars() -> Iterator[Bar]:
-    operators, scoring = Operators(), Scoring()
-    operators.setup()
-    scoring.setup()
-    ms = 1000 * best_of(operators.time_operators, 50)
-    ranking = 1000 * best_of(operators.time_ranking, 50)
+    operators = {removal: Operators() for removal in (False, True)}
+    for removal, each in operators.items():
+        each.setup(removal)
+    ms, with_removal = (1000 * t for t in interleaved(*(partial(o.time_operators, r) for r, o in operators.items()), 5))
+    ranking = 1000 * best_of(partial(operators[False].time_ranking, False), 50)
     yield Bar("operators of a generation, 300 x 30", ms, "ms", 2, f"ranking by moocore: another {ranking:.2f} ms")
+    yield Bar("the same with removal", with_removal / ms, "x the plain ones", 1.5, f"{with_removal:.2f} ms")
     ratios = []
     for size in product(*Walks.params):
         walks = Walks()
@@ -111,5 +128,16 @@ def bars() -> Iterator[Bar]:
         )
         ratios.append(by_class / plain)
     yield Bar("count by true class and label, two classes", max(ratios), "x the plain walk", 1.5, "largest of 9 sizes")
-    ms = 1000 * best_of(scoring.time_scoring, 50)
+    plain = Scoring()
+    plain.setup(False, None)
+    for name, setting in {
+        "with removal": (True, None),
+        "by six objectives": (False, Scoring.params[1][1]),
+        "by six objectives, with removal": (True, Scoring.params[1][1]),
+    }.items():
+        other = Scoring()
+        other.setup(*setting)
+        first, second = interleaved(partial(plain.time_scoring, False, None), partial(other.time_scoring, *setting), 5)
+        yield Bar(f"score designs {name}", second / first, "x the plain ones", 1.5, f"{1000 * second:.2f} ms")
+    ms = 1000 * best_of(partial(plain.time_scoring, False, None), 50)
     yield Bar("score 300 cached designs, 10 stages, 1000 rows", ms, "ms", 5, "best of 50")
