@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+import re
 from statistics import median
 from time import perf_counter
 
@@ -32,6 +34,12 @@ class Bar:
     @property
     def more_is_better(self) -> bool:
         return self.unit in ("x", "%")
+
+
+def peak_memory() -> float:
+    """Megabytes that this process had at most; from /proc, as what getrusage says begins with those of the parent."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
 
 
 def seconds(function: Callable[[], object]) -> float:

@@ -32,13 +32,12 @@ class ExactSearch:
 def _alone(n_features: int, max_stages: int) -> dict[str, float]:
     """Prove a space in a process of its own; return seconds and peak memory in MB."""
     code = (
-        "import json, resource\n"
-        "from benchmarks.common import seconds\n"
+        "import json\n"
+        "from benchmarks.common import peak_memory, seconds\n"
         "from benchmarks.exact import prove\n"
         "prove(6, 3)\n"
         f"taken = seconds(lambda: prove({n_features}, {max_stages}))\n"
-        "peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024\n"
-        "print(json.dumps({'seconds': taken, 'peak': peak}))\n"
+        "print(json.dumps({'seconds': taken, 'peak': peak_memory()}))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     return json.loads(done.stdout)

@@ -1,7 +1,6 @@
 """A whole search, against refitting the stages of each distinct design with scikit-learn."""
 
 from collections.abc import Iterator
-import json
 import subprocess
 import sys
 
@@ -93,16 +92,15 @@ def bars(n_checked: int = 25, n_timed: int = 60) -> Iterator[Bar]:
         f"{n_checked} designs counted alike",
     )  # fmt: skip
     yield Bar("the same search", ours, "s", 10, "two threads, nothing cached before")
-    yield Bar("the same search, peak memory", peak_memory(), "MB", 500, "a process of its own, interpreter included")
+    yield Bar("the same search, peak memory", peak_alone(), "MB", 500, "a process of its own, interpreter included")
 
 
-def peak_memory() -> float:
+def peak_alone() -> float:
     code = (
-        "import json, resource\n"
-        "from benchmarks.common import numeric_problem\n"
+        "from benchmarks.common import numeric_problem, peak_memory\n"
         "from benchmarks.search import N_FEATURES, search\n"
         "search(numeric_problem(2000, 1000, N_FEATURES), 2)\n"
-        "print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))\n"
+        "print(peak_memory())\n"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    return float(json.loads(done.stdout))
+    return float(done.stdout)
