@@ -203,7 +203,9 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, change, says):
 
 def votes(strength):
     """Estimators that scikit-learn shows alike: it leaves the middle out."""
-    members = [(f"member_{i}", LogisticRegression(C=strength if 4 <= i <= 15 else 1.5, tol=1e-7)) for i in range(20)]
+    more = {"max_iter": 5000, "tol": 1e-7, "solver": "newton-cg"}
+    strengths = [strength if 4 <= i <= 15 else 1.5 for i in range(20)]
+    members = [(f"member_number_{i}", LogisticRegression(C=c, **more)) for i, c in enumerate(strengths)]
     return VotingClassifier(members, voting="soft")
 
 
