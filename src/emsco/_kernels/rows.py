@@ -75,7 +75,8 @@ def _bend(cells: Array, at: int, waiting: Array, knots: Array, curves: Array, at
         value = cells[at + waiting[i]]
         Z[n_curves, i] = 0.0
         if value != value:
-            Z[: n_curves + 1, i] = 0.0
+            for j in range(n_curves):
+                Z[j, i] = 0.0
             Z[n_curves, i] = 1.0
         elif value == 0.0 and at_zero.size:
             for j in range(n_curves):
@@ -141,7 +142,10 @@ def walk(
     margin_buffer = np.empty(n_logits * _BLOCK)
     answer_buffer = np.empty(n_logits * _BLOCK)
     top = np.empty(_BLOCK)
-    scratch = np.empty((np.max(np.diff(curve_starts)) + 1, _BLOCK))
+    most_curves = 0  # loops here and below: NumPy's functions and slices take seconds to compile
+    for c in range(curve_starts.size - 1):
+        most_curves = max(most_curves, curve_starts[c + 1] - curve_starts[c])
+    scratch = np.empty((most_curves + 1, _BLOCK))
     best = np.empty(_BLOCK, np.uint8)
     keep = np.empty(_BLOCK, np.uint64)
     leaving = np.empty(_BLOCK, np.uint64)
@@ -172,7 +176,9 @@ def walk(
                     if infinite >= 0:
                         return int(block[infinite]), c
                     if not flags[c]:
-                        Z[places[c] : places[c] + n_curves, :n] = scratch[:n_curves, :n]
+                        for j in range(n_curves):
+                            for i in range(n):
+                                Z[places[c] + j, i] = scratch[j, i]
                 elif n_odd:
                     missing = Z[places[c] + 1] if flags[c] else top
                     infinite = _settle(
@@ -181,7 +187,8 @@ def walk(
                     if infinite >= 0:
                         return int(block[infinite]), c
                 elif flags[c]:
-                    Z[places[c] + 1, :n] = 0.0
+                    for i in range(n):
+                        Z[places[c] + 1, i] = 0.0
             columns = seen[seen_starts[s] : seen_starts[s + 1]]
             margins = margin_buffer[: n_logits * n].reshape(n_logits, n)
             answers = answer_buffer[: n_logits * n].reshape(n_logits, n)
