@@ -236,7 +236,7 @@ from emsco.checkpoint import identity_of
 late = 2
 things = [
     RandomForestClassifier(random_state=np.random.RandomState(0)), FunctionTransformer(lambda x: x + {step}),
-    [Objective("late", lambda counts: counts.n_stages * {step})], ["coverage", "cost"], None,
+    [Objective("late", lambda counts: counts.n_stages * {step})], lambda x, step={step}: x, ["coverage", "cost"], None,
 ]
 print([identity_of(thing) for thing in things])
 """
@@ -246,7 +246,7 @@ print([identity_of(thing) for thing in things])
     ]
     first, again, other = (ast.literal_eval(run.stdout) for run in said)
     assert first == again
-    assert [a == b for a, b in zip(first, other, strict=True)] == [True, False, False, True, True]
+    assert [a == b for a, b in zip(first, other, strict=True)] == [True, False, False, False, True, True]
     assert not any(" at 0x" in name for name in first)
 
 

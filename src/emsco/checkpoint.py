@@ -283,7 +283,8 @@ def identity_of(thing: Any) -> str:
 def _told(thing: Any) -> bytes:
     if isinstance(thing, FunctionType):
         closed = [cell.cell_contents for cell in thing.__closure__ or ()]
-        return repr([thing.__module__, thing.__qualname__]).encode() + _told([*_code(thing.__code__), *closed])
+        held = [*_code(thing.__code__), thing.__defaults__, thing.__kwdefaults__, *closed]
+        return repr([thing.__module__, thing.__qualname__]).encode() + _told(held)
     if is_dataclass(thing) and not isinstance(thing, type):
         return _told([type(thing).__qualname__, *(getattr(thing, field.name) for field in fields(thing))])
     if isinstance(thing, list | tuple):

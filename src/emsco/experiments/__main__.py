@@ -172,17 +172,15 @@ def _comparison(options: argparse.Namespace) -> int:
         for seed in range(options.seeds)
     ]
     path = options.out / "trials.csv"
-    line = PhaseLine() if sys.stderr.isatty() else None
+    line = PhaseLine(shown=sys.stderr.isatty())
     interrupted = False
     try:
         for n_done, n_all, outcome in comparison.run_trials(trials, path, quick=options.quick, n_jobs=options.jobs):
-            if line is not None:
-                last = "" if outcome is None else f"{outcome.trial.method} on {outcome.trial.dataset}"
-                line("comparing", n_done / n_all, last)
+            last = "" if outcome is None else f"{outcome.trial.method} on {outcome.trial.dataset}"
+            line("comparing", n_done / n_all, last)
     except KeyboardInterrupt:
         interrupted = True
-    if line is not None:
-        line.close()
+    line.close()
     wanted = set(trials)
     order = {trial: i for i, trial in enumerate(trials)}
     outcomes = [outcome for outcome in comparison.read_outcomes(path) if outcome.trial in wanted]
@@ -202,18 +200,16 @@ def _comparison(options: argparse.Namespace) -> int:
 def _budgets(options: argparse.Namespace) -> int:
     path = options.out / "budgets.csv"
     wanted = budgets.Wanted(options.coverage, tuple(sorted(set(options.budget))))
-    line = PhaseLine() if sys.stderr.isatty() else None
+    line = PhaseLine(shown=sys.stderr.isatty())
     interrupted = False
     try:
         for n_done, n_all in budgets.run(
             options.data, options.splits, wanted, path, quick=options.quick, n_jobs=options.jobs
         ):
-            if line is not None:
-                line("spending", n_done / n_all, f"{n_done} of {n_all}")
+            line("spending", n_done / n_all, f"{n_done} of {n_all}")
     except KeyboardInterrupt:
         interrupted = True
-    if line is not None:
-        line.close()
+    line.close()
     if spent := budgets.read(path):
         print(budgets.text_table(spent))
         budgets.plot(spent, options.out / "budgets.png")

@@ -130,11 +130,12 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
     joint = " " if console().width >= _WIDE else "\n"
     searched = searched_with(clf.threshold)
     same = "same threshold" if searched is None else f"threshold {searched:g}"
-    for name, result in (
-        ("the design in use", evaluation.points[getattr(clf, "point_", 0)]),
-        (f"buy everything, {same}", evaluation.everything),
-        ("buy everything, always answer", evaluation.always),
-    ):
+    results = {
+        "the design in use": evaluation.points[getattr(clf, "point_", 0)],
+        f"buy everything, {same}": evaluation.everything,
+        "buy everything, always answer": evaluation.always,
+    }
+    for name, result in results.items():
         given, right = sum(result.answered), sum(result.right)
         grid.add_row(
             name, _with_interval(result, "coverage", joint), _with_interval(result, "accuracy", joint),
@@ -142,10 +143,9 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
         )  # fmt: skip
     console().print(grid)
     print("In brackets: 95 % intervals.")
-    shown = (evaluation.points[getattr(clf, "point_", 0)], evaluation.everything, evaluation.always)
-    if worth := by_objectives(getattr(clf, "objectives", None), shown):
+    if worth := by_objectives(getattr(clf, "objectives", None), [*results.values()]):
         grid = _grid("<by the other objectives", *map(escape, worth))
-        for k, name in enumerate(("the design in use", f"buy everything, {same}", "buy everything, always answer")):
+        for k, name in enumerate(results):
             grid.add_row(name, *(f"{values[k]:,.4g}" for values in worth.values()))
         console().print(grid)
 
