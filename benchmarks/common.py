@@ -10,11 +10,11 @@ from time import perf_counter
 import numpy as np
 from sklearn.datasets import make_classification
 
-from emsco.cascade import Cascade
-from emsco.prices import resolve
-from emsco.problem import Problem
-from emsco.stages.cache import StageCache
+from emsco.prices.prices import resolve
+from emsco.scoring.cache import StageCache
+from emsco.scoring.cascade import Cascade
 from emsco.stages.logistic import LogisticTrainer
+from emsco.stages.problem import Problem
 
 
 @dataclass

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import Bar, interleaved
 from emsco import EMSCOClassifier, MultiStageClassifier
-from emsco.table import Table
+from emsco.data.table import Table
 
 N_ROWS, N_FEATURES = 100_000, 15
 

@@ -8,8 +8,8 @@ from time import perf_counter
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from emsco import MultiStageClassifier
+from emsco.data.encoding import ENCODINGS
 from emsco.datasets import fetch_spambase
-from emsco.encoding import ENCODINGS
 
 
 def main() -> None:

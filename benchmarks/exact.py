@@ -6,9 +6,9 @@ import subprocess
 import sys
 
 from benchmarks.common import Bar, numeric_problem, seconds
-from emsco.partition import count_solutions
-from emsco.search.exact import Exact, search_exactly
-from emsco.search.lattice import all_bits
+from emsco.designs.partition import count_solutions
+from emsco.search.exact.lattice import all_bits
+from emsco.search.exact.proof import Exact, search_exactly
 from emsco.stages.logistic import LogisticTrainer
 
 

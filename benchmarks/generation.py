@@ -7,17 +7,17 @@ from itertools import product
 import numpy as np
 
 from benchmarks.common import Bar, best_of, cascade, interleaved, numeric_problem
-from emsco._kernels import bitset
-from emsco.judge import Judge, Task
-from emsco.objectives import check_objectives, measure
-from emsco.operators.elitism import best_first, count_elite, unique_vectors
-from emsco.operators.mutation import mutate
-from emsco.operators.recombination import recombine
-from emsco.operators.removal import leave_out
-from emsco.operators.selection import select
-from emsco.partition import compress
-from emsco.ranking import log_fitness, norm, pareto_rank, selection_probabilities
-from emsco.rejection import resolve_rule
+from emsco.designs.operators.elitism import best_first, count_elite, unique_vectors
+from emsco.designs.operators.mutation import mutate
+from emsco.designs.operators.recombination import recombine
+from emsco.designs.operators.removal import leave_out
+from emsco.designs.operators.selection import select
+from emsco.designs.partition import compress
+from emsco.scoring import _bitset as bitset
+from emsco.scoring.judge import Judge, Task
+from emsco.scoring.objectives import check_objectives, measure
+from emsco.scoring.ranking import log_fitness, norm, pareto_rank, selection_probabilities
+from emsco.scoring.rejection import resolve_rule
 from emsco.stages.logistic import LogisticTrainer
 
 N_DESIGNS, N_FEATURES, MAX_STAGES = 300, 30, 10

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from benchmarks.common import Bar
-from emsco.guarantee import Answers, Guarantee, Plan, _Counted, check, p_values, plan
-from emsco.rejection import NEVER, RejectRule
+from emsco.promises.guarantee import Guarantee, Plan, _Counted, check, p_values, plan
+from emsco.scoring.answers import Answers
+from emsco.scoring.rejection import NEVER, RejectRule
 
 N_RUNS = 2000
 _POPULATION = 40_000

@@ -5,7 +5,7 @@ import re
 
 import click
 
-from emsco.cli import emsco
+from emsco.cli.main import emsco
 
 PAGE = Path(__file__).with_name("cli.md")
 _WIDTH = 88  # characters that fit the page

@@ -4,9 +4,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 import numpy as np
 
-from emsco.partition import compress
-from emsco.prices import Prices, resolve
-from emsco.problem import Problem
+from emsco.designs.partition import compress
+from emsco.prices.prices import Prices, resolve
+from emsco.stages.problem import Problem
 
 
 def seeds():

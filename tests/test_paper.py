@@ -9,14 +9,14 @@ from numpy.testing import assert_array_equal
 import pytest
 
 from emsco import reference
-from emsco.objectives import measure
-from emsco.operators.recombination import rescale
-from emsco.partition import compress
-from emsco.ranking import log_fitness, norm, pareto_rank, selection_probabilities
+from emsco.designs.operators.recombination import rescale
+from emsco.designs.partition import compress
+from emsco.scoring.objectives import measure
+from emsco.scoring.ranking import log_fitness, norm, pareto_rank, selection_probabilities
 from emsco.search.evolution import Evolution, evolve
+from tests.scoring.test_cascade import make_cascade
+from tests.scoring.test_ranking import tally_of
 from tests.strategies import problem, seeds, vectors
-from tests.test_cascade import make_cascade
-from tests.test_ranking import tally_of
 
 
 def test_worked_example_of_stage_normalisation():

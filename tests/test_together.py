@@ -27,16 +27,17 @@ from emsco import (
     load,
     reference,
 )
-from emsco.cascade import Cascade
+from emsco.checks import check_seed
+from emsco.data.splits import make_folds
+from emsco.data.table import Table
+from emsco.designs.partition import compress
 from emsco.exceptions import GuaranteeWarning
-from emsco.guarantee import Answers, check, plan
-from emsco.partition import compress
-from emsco.rejection import RejectRule
-from emsco.staged import check_seed
-from emsco.stages.cache import StageCache
+from emsco.promises.guarantee import check, plan
+from emsco.scoring.answers import Answers
+from emsco.scoring.cache import StageCache
+from emsco.scoring.cascade import Cascade
+from emsco.scoring.rejection import RejectRule
 from emsco.stages.logistic import LogisticTrainer
-from emsco.table import Table
-from emsco.training import make_folds
 from tests.strategies import bill, price_models, problem, seeds
 
 COLUMNS = ["age", "ward", "salt", "sugar"]

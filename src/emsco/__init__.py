@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from emsco.acquisition import Accept, Acquire, Reject, Session
-    from emsco.classifier import EMSCOClassifier, MultiStageClassifier
-    from emsco.decisions import Decisions, Stage
-    from emsco.evaluation import Evaluation
+    from emsco.deployed.decide import Decisions, Stage
+    from emsco.deployed.evaluation import Evaluation
+    from emsco.deployed.session import Accept, Acquire, Reject, Session
+    from emsco.estimators import EMSCOClassifier, MultiStageClassifier
     from emsco.exceptions import EmscoError, EmscoWarning
-    from emsco.front import Front
-    from emsco.guarantee import Guarantee
-    from emsco.objectives import Loss, Objective
-    from emsco.persistence import load
-    from emsco.prices import Prices
+    from emsco.prices.prices import Prices
+    from emsco.promises.guarantee import Guarantee
+    from emsco.scoring.front import Front
+    from emsco.scoring.objectives import Loss, Objective
     from emsco.search.bestfirst import BestFirst
     from emsco.search.evolution import Evolution
-    from emsco.search.exact import Exact
+    from emsco.search.exact.proof import Exact
+    from emsco.storage.model_file import load
 
 __all__ = [
     "Accept",
@@ -44,26 +44,26 @@ __all__ = [
 ]
 
 _HOME = {
-    "Accept": "acquisition",
-    "Acquire": "acquisition",
+    "Accept": "deployed.session",
+    "Acquire": "deployed.session",
     "BestFirst": "search.bestfirst",
-    "Decisions": "decisions",
-    "EMSCOClassifier": "classifier",
+    "Decisions": "deployed.decide",
+    "EMSCOClassifier": "estimators",
     "EmscoError": "exceptions",
     "EmscoWarning": "exceptions",
-    "Evaluation": "evaluation",
+    "Evaluation": "deployed.evaluation",
     "Evolution": "search.evolution",
-    "Exact": "search.exact",
-    "Front": "front",
-    "Guarantee": "guarantee",
-    "Loss": "objectives",
-    "MultiStageClassifier": "classifier",
-    "Objective": "objectives",
-    "Prices": "prices",
-    "Reject": "acquisition",
-    "Session": "acquisition",
-    "Stage": "decisions",
-    "load": "persistence",
+    "Exact": "search.exact.proof",
+    "Front": "scoring.front",
+    "Guarantee": "promises.guarantee",
+    "Loss": "scoring.objectives",
+    "MultiStageClassifier": "estimators",
+    "Objective": "scoring.objectives",
+    "Prices": "prices.prices",
+    "Reject": "deployed.session",
+    "Session": "deployed.session",
+    "Stage": "deployed.decide",
+    "load": "storage.model_file",
 }
 
 

@@ -11,7 +11,7 @@ def main() -> int:
     except ImportError:
         print("error: the command line needs some packages more: pip install 'emsco[cli]'", file=sys.stderr)
         return 1
-    from emsco.cli import run
+    from emsco.cli.main import run
 
     return run(sys.argv[1:])
 

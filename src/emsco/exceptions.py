@@ -133,3 +133,9 @@ class SearchInterruptedWarning(EmscoWarning):
 
 class SuspiciousColumnWarning(EmscoWarning):
     """A column was read as categories although most of its values are numbers."""
+
+
+def shown(value: Any) -> str:
+    """Return a value for an error message, cut short."""
+    text = ascii(value)
+    return text if len(text) <= 60 else text[:57] + "..."

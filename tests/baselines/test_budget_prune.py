@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from emsco import Prices
 from emsco.baselines.budget_prune import PRICE_WEIGHTS, BudgetPrune, Forest, Program, to_float32
 from emsco.exceptions import InvalidParameterError
-from emsco.prices import resolve
+from emsco.prices.prices import resolve
 from tests.baselines.contract import check_contract, costs_of, data
 from tests.strategies import problem
 

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from emsco import Prices
 from emsco.baselines.cegb import CEGB, PRICE_WEIGHTS, Booster, column_prices, read_trees
 from emsco.exceptions import InvalidParameterError, MissingDependencyError
-from emsco.prices import resolve
+from emsco.prices.prices import resolve
 from tests.baselines.contract import check_contract, costs_of, data
 from tests.strategies import problem
 

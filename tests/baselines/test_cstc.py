@@ -9,11 +9,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
 from emsco import Prices
-from emsco._kernels.soft_tree import descend, objective
+from emsco.baselines._soft_tree import descend, objective
 from emsco.baselines.cstc import CSTC, Shape, Training, finish, initial, supports_of
 from emsco.exceptions import InvalidParameterError
-from emsco.prices import resolve
-from emsco.problem import Problem
+from emsco.prices.prices import resolve
+from emsco.stages.problem import Problem
 from tests.baselines.contract import check_contract, costs_of, data
 
 

@@ -11,13 +11,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from emsco import MultiStageClassifier
 from emsco.baselines.nsga2 import NSGA2, operators, search_nsga2
+from emsco.designs.partition import all_designs, compress
 from emsco.exceptions import InvalidParameterError, MissingDependencyError
-from emsco.objectives import measure
-from emsco.partition import all_designs, compress
+from emsco.scoring.objectives import measure
 from emsco.search.evolution import Evolution
 from tests.baselines.contract import check_contract, costs_of, data
+from tests.scoring.test_cascade import make_cascade
 from tests.strategies import problem
-from tests.test_cascade import make_cascade
 
 QUICK = NSGA2(population_size=10, max_generations=2, random_state=0)
 SMALL = Evolution(population_size=40, max_generations=12)

@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 
 from emsco import Prices
 from emsco.baselines.price_stages import held_out, make_folds, price_order, train_by_price
-from emsco.prices import resolve
+from emsco.prices.prices import resolve
 from tests.strategies import problem
 
 

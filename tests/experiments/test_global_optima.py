@@ -5,10 +5,10 @@ from numpy.testing import assert_allclose
 import pytest
 from scipy import stats
 
+from emsco.designs.partition import count_solutions
 from emsco.experiments import global_optima
 from emsco.experiments.__main__ import _parser, main
 from emsco.experiments.global_optima import mean_and_margin, run_some, true_frontier
-from emsco.partition import count_solutions
 
 SMALL = ["global", "--data", "pima", "--stages", "2", "3", "--runs", "2", "--generations", "4", "--splits", "2"]
 

@@ -9,12 +9,12 @@ import pandas as pd
 from sklearn.datasets import load_iris
 
 from emsco import Evaluation, Guarantee, MultiStageClassifier
-from emsco.cascade import Tally
-from emsco.evaluation import Result
-from emsco.front import make_front
-from emsco.partition import compress, stage_counts
+from emsco.deployed.evaluation import Result
+from emsco.designs.partition import compress, stage_counts
 from emsco.report.html import render_page, render_report, write_report
 from emsco.report.summary import summarise
+from emsco.scoring.cascade import Tally
+from emsco.scoring.front import make_front
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&\u2028"
 

@@ -6,10 +6,10 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from emsco import EMSCOClassifier, Evaluation, Exact, MultiStageClassifier, Prices, __version__
-from emsco.evaluation import binomial_interval
 from emsco.exceptions import InvalidInputError
 from emsco.report.learning import learning_record
 from emsco.report.summary import stage_flow, stage_reliability, summarise, threshold_sweep
+from emsco.scoring.intervals import binomial_interval
 from tests.report.conftest import HEART
 
 ROUNDED = {"rel": 1e-5}

@@ -6,15 +6,15 @@ from numpy.testing import assert_array_equal
 import pytest
 
 from emsco import BestFirst, EMSCOClassifier
-from emsco.cascade import join_tallies
+from emsco.designs.partition import all_designs, count_solutions
 from emsco.exceptions import InvalidParameterError
-from emsco.objectives import measure
-from emsco.partition import all_designs, count_solutions
-from emsco.ranking import pareto_rank
+from emsco.scoring.cascade import join_tallies
+from emsco.scoring.objectives import measure
+from emsco.scoring.ranking import pareto_rank
 from emsco.search.bestfirst import search_best_first
-from tests.search.test_exact import exact
+from tests.scoring.test_cascade import make_cascade
+from tests.search.exact.test_proof import exact
 from tests.strategies import problem, seeds
-from tests.test_cascade import make_cascade
 
 
 def search(p, max_stages=4, seed=0, evaluate=None, removal=False, **kwargs):

@@ -7,9 +7,9 @@ from sklearn.datasets import make_classification
 from sklearn.naive_bayes import GaussianNB
 
 from emsco import BestFirst, EMSCOClassifier, Prices
+from emsco.designs.partition import acquired_sets, all_designs
 from emsco.exceptions import InvalidParameterError
-from emsco.partition import acquired_sets, all_designs
-from emsco.prices import resolve
+from emsco.prices.prices import resolve
 from emsco.search import chains
 from emsco.search.chains import cuts, finest, merged, orders
 from tests.strategies import populations, seeds

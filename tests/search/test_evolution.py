@@ -11,8 +11,8 @@ import pytest
 from emsco import reference
 from emsco.exceptions import InvalidParameterError
 from emsco.search.evolution import Evolution, evolve
+from tests.scoring.test_cascade import make_cascade
 from tests.strategies import problem, seeds
-from tests.test_cascade import make_cascade
 
 
 @settings(max_examples=25, deadline=None)

@@ -6,9 +6,9 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
-from emsco.prices import resolve
-from emsco.problem import Problem
+from emsco.prices.prices import resolve
 from emsco.stages.logistic import LogisticTrainer
+from emsco.stages.problem import Problem
 from tests.strategies import problem, seeds
 
 

@@ -11,11 +11,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 import emsco
-from emsco import BestFirst, EMSCOClassifier, MultiStageClassifier, training
+from emsco import BestFirst, EMSCOClassifier, MultiStageClassifier
 from emsco.exceptions import InvalidParameterError
+from emsco.stages import recipe
 from emsco.stages.logistic import LogisticTrainer
+from tests.deployed.test_session import answers, assert_is_row
 from tests.strategies import problem, seeds
-from tests.test_acquisition import answers, assert_is_row
 
 
 @settings(max_examples=25, deadline=None)
@@ -73,7 +74,7 @@ def test_they_can_be_exported(crossed, tmp_path):
 def test_with_more_weights_than_newtons_method_likes_scikit_learn_trains_them(crossed, monkeypatch):
     X, y = crossed
     few = MultiStageClassifier(design=[0, 1, 0, 1], products=True).fit(X, y)
-    monkeypatch.setattr(training, "_LARGEST_NEWTON", 9)  # four columns have six products
+    monkeypatch.setattr(recipe, "_LARGEST_NEWTON", 9)  # four columns have six products
     many = MultiStageClassifier(design=[0, 1, 0, 1], products=True).fit(X, y)
     assert_allclose(few.predict_proba(X), many.predict_proba(X), atol=1e-4)
 

@@ -14,15 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from emsco.decisions import Decisions
-from emsco.encoding import Encoder
+from emsco.checks import check_seed
+from emsco.data.encoding import Encoder
+from emsco.data.labels import check_target, plain_labels
+from emsco.data.splits import check_columns, split_rows
+from emsco.data.table import Rows, Table, check_size
+from emsco.deployed.decide import Decisions
 from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidTargetError
-from emsco.prices import Costs, PriceList, resolve
-from emsco.problem import Problem, check_columns, check_target, plain_labels, split_rows, unit_membership
-from emsco.rejection import check_threshold, is_confident
-from emsco.staged import check_seed
+from emsco.prices.prices import Costs, PriceList, resolve
+from emsco.scoring.rejection import check_threshold, is_confident
 from emsco.stages.base import outcomes_of
-from emsco.table import Rows, Table, check_size
+from emsco.stages.problem import Problem, unit_membership
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

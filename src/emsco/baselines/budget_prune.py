@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 from emsco.baselines.base import Candidate, Figures, FloatArray, Rival, Trace, combined
 from emsco.baselines.grid import numbers, whole_numbers
 from emsco.baselines.trees import Trees
-from emsco.problem import Problem
+from emsco.stages.problem import Problem
 
 PRICE_WEIGHTS = (0.0, *np.logspace(-3, 0.5, 10).tolist())
 _FLOAT32 = float(np.finfo(np.float32).max)

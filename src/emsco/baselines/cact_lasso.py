@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 
-from emsco._kernels import lasso as kernel
+from emsco.baselines import _lasso as kernel
 from emsco.baselines.base import Candidate, Figures, FloatArray, Rival, Trace, combined
 from emsco.baselines.settings import check_grid
 from emsco.exceptions import InvalidParameterError
-from emsco.problem import Problem
 from emsco.stages.logistic import LogisticModel, LogisticTrainer
+from emsco.stages.problem import Problem
 
 PAPER_GRID = np.arange(1001) / 10  # 0, 0.1, ..., 100
 _TOLERANCE = 1e-8  # of the optimality conditions, per training row

@@ -11,7 +11,7 @@ from emsco.baselines.base import Candidate, Figures, FloatArray, Rival, Trace, c
 from emsco.baselines.grid import numbers, whole_numbers
 from emsco.baselines.trees import Trees
 from emsco.exceptions import InvalidParameterError, MissingDependencyError
-from emsco.problem import Problem
+from emsco.stages.problem import Problem
 
 PRICE_WEIGHTS = (0.0, *np.logspace(-3, 1.5, 14).tolist())
 _ROUNDS_PER_STEP = 10  # between two lengths of the same ensemble that are tried

@@ -8,9 +8,9 @@ import numpy as np
 from emsco.baselines.base import BoolArray, Candidate, Figures, FloatArray, Rival, combined
 from emsco.baselines.price_stages import Walk, train_by_price
 from emsco.baselines.settings import check_positive
-from emsco.problem import Problem
-from emsco.rejection import check_threshold, is_confident
+from emsco.scoring.rejection import check_threshold, is_confident
 from emsco.stages.base import outcomes_of
+from emsco.stages.problem import Problem
 
 
 class CostOrdered(Rival):

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from emsco._kernels import logistic as kernel
-from emsco._kernels.soft_tree import Task, descend
+from emsco.baselines._soft_tree import Task, descend
 from emsco.baselines.base import BoolArray, Candidate, Figures, FloatArray, Rival, Trace, combined, measure
 from emsco.exceptions import InvalidParameterError
-from emsco.prices import PriceList
-from emsco.problem import Problem
+from emsco.prices.prices import PriceList
+from emsco.stages import _logistic as kernel
+from emsco.stages.problem import Problem
 
 _SMOOTHINGS = (1e-2, 1e-4, 1e-6)
 _RELATIVE_FLOOR = 1e-2  # of the largest weight

@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
-from emsco._kernels import boosting, logistic
+from emsco.baselines import _boosting as boosting
 from emsco.baselines.base import BoolArray, Candidate, Figures, FloatArray, Rival, Trace, combined, cost_of
 from emsco.exceptions import InvalidParameterError
-from emsco.problem import Problem
+from emsco.stages import _logistic as logistic
+from emsco.stages.problem import Problem
 
 PRICE_WEIGHTS = (*np.logspace(1, -3, 13).tolist(), 0.0)
 _MAX_SPLIT_LEVELS = 10  # trees are stored full

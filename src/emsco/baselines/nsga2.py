@@ -6,23 +6,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from emsco.arrays import IntArray
 from emsco.baselines.base import Candidate, Figures, FloatArray, Rival, Trace, combined
-from emsco.cascade import Cascade, Tally
-from emsco.classifier import check_max_stages
+from emsco.checks import check_n_jobs
+from emsco.designs.operators.elitism import best_first, unique_vectors
+from emsco.designs.operators.mutation import mutate
+from emsco.designs.operators.recombination import recombine
+from emsco.designs.partition import acquired_sets, check_max_stages, compress
 from emsco.exceptions import MissingDependencyError
-from emsco.objectives import measure
-from emsco.operators.elitism import best_first, unique_vectors
-from emsco.operators.mutation import mutate
-from emsco.operators.recombination import recombine
-from emsco.partition import IntArray, acquired_sets, compress
-from emsco.problem import Problem
-from emsco.ranking import norm, pareto_rank
-from emsco.rejection import check_threshold, is_confident
+from emsco.scoring.cache import StageCache
+from emsco.scoring.cascade import Cascade, Tally
+from emsco.scoring.objectives import measure
+from emsco.scoring.ranking import norm, pareto_rank
+from emsco.scoring.rejection import check_threshold, is_confident
 from emsco.search.evolution import Evolution
-from emsco.staged import check_n_jobs
 from emsco.stages.base import StageModel, outcomes_of
-from emsco.stages.cache import StageCache
 from emsco.stages.logistic import LogisticTrainer
+from emsco.stages.problem import Problem
 
 _CACHE_BYTES = 2**28
 _MOST_BROODS = 10  # per generation: in a small space there soon is no design that is new

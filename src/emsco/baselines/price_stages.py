@@ -6,12 +6,13 @@ from typing import Protocol
 
 import numpy as np
 
+from emsco.arrays import IntArray
 from emsco.baselines.base import BoolArray, FloatArray, Trace
-from emsco.partition import IntArray, acquired_sets
-from emsco.prices import PriceList
-from emsco.problem import Problem
+from emsco.designs.partition import acquired_sets
+from emsco.prices.prices import PriceList
 from emsco.stages.base import StageModel
 from emsco.stages.logistic import LogisticModel, LogisticTrainer
+from emsco.stages.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def price_order(prices: PriceList, max_stages: int | None = None) -> IntArray:
 
     Examples
     --------
-    >>> from emsco.prices import resolve
+    >>> from emsco.prices.prices import resolve
     >>> price_order(resolve([100, 10, 100, 50], "abcd"))
     array([2, 0, 2, 1])
     >>> price_order(resolve([100, 10, 100, 50], "abcd"), max_stages=2)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from emsco.arrays import IntArray
 from emsco.baselines.base import BoolArray, Candidate, Figures, FloatArray, Rival, combined
 from emsco.baselines.price_stages import (
     Gate,
@@ -21,10 +22,9 @@ from emsco.baselines.price_stages import (
 from emsco.baselines.settings import check_count, check_grid, check_positive
 from emsco.baselines.weighted_logistic import fit_weighted
 from emsco.exceptions import InvalidParameterError
-from emsco.partition import IntArray
-from emsco.problem import Problem
 from emsco.stages.base import StageModel
 from emsco.stages.logistic import LogisticModel
+from emsco.stages.problem import Problem
 
 _SHIFTS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the decision thresholds of a first pair, in log-odds: a restart each
 _MAX_SWEEPS = 20

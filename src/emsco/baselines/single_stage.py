@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from emsco.baselines.base import Candidate, Figures, FloatArray, Rival, Trace, combined
-from emsco.problem import Problem
 from emsco.stages.base import StageModel
 from emsco.stages.logistic import LogisticTrainer
+from emsco.stages.problem import Problem
 
 
 class SingleStage(Rival):

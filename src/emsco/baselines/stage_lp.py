@@ -14,7 +14,7 @@ from emsco.baselines.base import Candidate, Figures, FloatArray, Rival, combined
 from emsco.baselines.price_stages import LinearGate, Walk, gate_inputs, held_out, make_folds, train_by_price
 from emsco.baselines.settings import check_count, check_grid, check_positive
 from emsco.exceptions import InvalidParameterError
-from emsco.problem import Problem
+from emsco.stages.problem import Problem
 
 
 class StageLP(Rival):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from emsco._kernels import trees as kernel
+from emsco.baselines import _trees as kernel
 from emsco.baselines.base import BoolArray, FloatArray
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from emsco._kernels import weighted as kernel
+from emsco.baselines import _weighted as kernel
 from emsco.baselines.base import BoolArray, FloatArray
 
 

@@ -15,8 +15,8 @@ from sklearn.datasets import fetch_openml, get_data_home
 from sklearn.utils import Bunch
 
 from emsco.exceptions import DataNotAvailableError
-from emsco.front import data_frame
-from emsco.prices import Prices
+from emsco.prices.prices import Prices
+from emsco.scoring.front import data_frame
 
 Values = NDArray[np.float64]
 

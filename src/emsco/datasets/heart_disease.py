@@ -3,7 +3,7 @@
 from typing import Any
 
 from emsco.datasets._table import carried, make_bunch
-from emsco.prices import Prices
+from emsco.prices.prices import Prices
 
 # Price alone, and after another of its group; then the group. The rest of the price is what the group shares.
 _PRICES = {
@@ -65,7 +65,7 @@ def load_heart_disease(*, binary: bool = True, as_frame: bool = True) -> Any:
 
     Cholesterol and blood sugar cost 7.27 and 5.20, of which 2.10 are for drawing blood, once:
 
-    >>> from emsco.prices import resolve
+    >>> from emsco.prices.prices import resolve
     >>> prices = resolve(heart.prices, heart.feature_names)
     >>> prices.price_of(heart.data.columns.isin(["chol", "fbs"])), prices.total
     (10.37, 323.97)

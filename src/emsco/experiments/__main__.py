@@ -10,7 +10,7 @@ from emsco.exceptions import EmscoError, FileError, InvalidParameterError
 from emsco.experiments import budgets, comparison, global_optima, splits, stages, thresholds
 from emsco.experiments.published import paper_comparison
 from emsco.experiments.setting import DATASETS, PAPER, PROVEN
-from emsco.progress import PhaseLine, ProgressLine
+from emsco.fitting.progress import PhaseLine, ProgressLine
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,15 +14,15 @@ import numpy as np
 
 from emsco.baselines.base import Candidate, Model, measure
 from emsco.baselines.cegb import CEGB
-from emsco.classifier import EMSCOClassifier
-from emsco.decisions import Decisions
+from emsco.deployed.decide import Decisions
+from emsco.estimators import EMSCOClassifier
 from emsco.exceptions import FileError, MissingDependencyError, NoSuchPointError
 from emsco.experiments.comparison import split, stacked
 from emsco.experiments.pictures import pyplot
-from emsco.front import Front
-from emsco.problem import Problem
+from emsco.promises.thresholds import LASTS
+from emsco.scoring.front import Front
 from emsco.search.bestfirst import BestFirst
-from emsco.thresholds import LASTS
+from emsco.stages.problem import Problem
 
 
 @dataclass(frozen=True)

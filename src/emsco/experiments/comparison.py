@@ -17,6 +17,7 @@ import numpy as np
 from scipy.stats import t as student
 from sklearn.exceptions import ConvergenceWarning
 
+from emsco.arrays import FloatArray
 from emsco.baselines.budget_prune import BudgetPrune
 from emsco.baselines.cact_lasso import CaCTLasso
 from emsco.baselines.cegb import CEGB
@@ -27,17 +28,17 @@ from emsco.baselines.nsga2 import NSGA2
 from emsco.baselines.reject_rules import RejectRules
 from emsco.baselines.single_stage import SingleStage
 from emsco.baselines.stage_lp import StageLP
-from emsco.classifier import EMSCOClassifier
-from emsco.decisions import Decisions
+from emsco.data.labels import check_target
+from emsco.data.splits import split_rows
+from emsco.data.table import Table
+from emsco.deployed.decide import Decisions
+from emsco.estimators import EMSCOClassifier
 from emsco.exceptions import FileError
 from emsco.experiments.pictures import pyplot
 from emsco.experiments.published import PaperResult
 from emsco.experiments.setting import DATASETS, PaperSetting
-from emsco.objectives import FloatArray
-from emsco.prices import Prices, resolve
-from emsco.problem import check_target, split_rows
+from emsco.prices.prices import Prices, resolve
 from emsco.search.bestfirst import BestFirst
-from emsco.table import Table
 
 ON_REQUEST = ("EMSCO, C=100",)  # methods that are compared only if asked for by name
 _FEW_PENALTIES = (0.5, 2.0, 8.0, 32.0)

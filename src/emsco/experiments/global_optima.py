@@ -11,17 +11,16 @@ from joblib import Parallel, delayed
 import numpy as np
 from scipy.stats import t as student
 
+from emsco.arrays import FloatArray, IntArray
 from emsco.baselines.nsga2 import Tell, search_nsga2
-from emsco.cascade import Cascade, Tally
 from emsco.exceptions import MissingDependencyError
 from emsco.experiments.setting import PAPER, paper_problem
-from emsco.objectives import FloatArray
-from emsco.partition import IntArray
+from emsco.scoring.cache import StageCache
+from emsco.scoring.cascade import Cascade, Tally
 from emsco.search.bestfirst import BestFirst, Pool, search_best_first
 from emsco.search.evolution import Evolution, State, evolve
-from emsco.search.exact import Exact, search_exactly
-from emsco.search.lattice import all_bits
-from emsco.stages.cache import StageCache
+from emsco.search.exact.lattice import all_bits
+from emsco.search.exact.proof import Exact, search_exactly
 from emsco.stages.logistic import LogisticTrainer
 
 _DESIGNS = 300  # a generation of the paper

@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from emsco.data.encoding import Encoder
+from emsco.data.labels import check_target
+from emsco.data.splits import split_rows
+from emsco.data.table import Table
 from emsco.datasets import (
     fetch_australian_credit,
     fetch_spambase,
@@ -14,11 +18,9 @@ from emsco.datasets import (
     load_pima,
     make_synthetic30,
 )
-from emsco.encoding import Encoder
-from emsco.prices import resolve
-from emsco.problem import Problem, check_target, split_rows, unit_membership
+from emsco.prices.prices import resolve
 from emsco.search.evolution import Evolution
-from emsco.table import Table
+from emsco.stages.problem import Problem, unit_membership
 
 
 @dataclass(frozen=True)

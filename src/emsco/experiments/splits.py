@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from emsco.arrays import FloatArray
 from emsco.experiments.comparison import Outcome
 from emsco.experiments.pictures import pyplot
 from emsco.experiments.published import paper_comparison
-from emsco.objectives import FloatArray
 
 _YARDSTICK = "CO-T"
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from emsco.arrays import FloatArray
 from emsco.experiments.comparison import Outcome
 from emsco.experiments.pictures import pyplot
 from emsco.experiments.setting import DATASETS
-from emsco.objectives import FloatArray
-from emsco.prices import resolve
+from emsco.prices.prices import resolve
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import make_classification
 
-from emsco.classifier import MultiStageClassifier
+from emsco.arrays import FloatArray
+from emsco.estimators import MultiStageClassifier
 from emsco.experiments.pictures import pyplot
-from emsco.objectives import FloatArray
 from emsco.report.summary import threshold_sweep
 
 N_ROWS, N_FEATURES = 500, 15

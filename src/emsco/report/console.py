@@ -10,11 +10,11 @@ from rich.markup import escape
 from rich.table import Table as Grid
 from rich.text import Text
 
-from emsco.evaluation import Evaluation, Result, by_objectives
-from emsco.front import describe, in_brief, never_bought
-from emsco.guarantee import Guarantee
+from emsco.deployed.evaluation import Evaluation, Result, by_objectives
+from emsco.promises.guarantee import Guarantee
+from emsco.promises.thresholds import is_auto, searched_with
 from emsco.report.learning import judged, learning_record
-from emsco.thresholds import is_auto, searched_with
+from emsco.scoring.front import describe, in_brief, never_bought
 
 _LEAST_BUYS = 24  # characters for what a point buys, beside further figures
 _WIDE = 110  # characters; in a narrower terminal an interval stands below its figure

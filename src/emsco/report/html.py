@@ -10,7 +10,7 @@ from pathlib import Path
 import re
 from typing import Any
 
-from emsco.evaluation import Evaluation
+from emsco.deployed.evaluation import Evaluation
 from emsco.report.summary import summarise
 
 _TEMPLATES = files("emsco.report") / "templates"

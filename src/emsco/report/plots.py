@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from emsco.arrays import FloatArray
 from emsco.exceptions import InvalidParameterError, MissingDependencyError
-from emsco.front import in_brief, never_bought
-from emsco.objectives import FloatArray
-from emsco.rejection import NEVER
 from emsco.report.summary import stage_flow, stage_reliability, threshold_sweep
+from emsco.scoring.front import in_brief, never_bought
+from emsco.scoring.rejection import NEVER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from emsco.front import Front
+    from emsco.scoring.front import Front
 
 _BLUE, _GREEN, _VERMILION, _ORANGE, _SKY = "#0072B2", "#009E73", "#D55E00", "#E69F00", "#56B4E9"  # Okabe and Ito
 _GREY, _LIGHT = "#5F6368", "#E4E7EB"

@@ -4,12 +4,12 @@ from dataclasses import asdict
 import json
 from typing import Any
 
-from emsco.evaluation import Evaluation, Result, by_objectives
-from emsco.front import never_bought
-from emsco.guarantee import Guarantee
-from emsco.rejection import NEVER, RejectRule
+from emsco.deployed.evaluation import Evaluation, Result, by_objectives
+from emsco.promises.guarantee import Guarantee
+from emsco.promises.thresholds import is_auto
 from emsco.report.learning import learning_record
-from emsco.thresholds import is_auto
+from emsco.scoring.front import never_bought
+from emsco.scoring.rejection import NEVER, RejectRule
 
 
 def print_json(value: Any) -> None:

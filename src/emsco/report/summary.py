@@ -10,17 +10,18 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from emsco import __version__
-from emsco.decisions import Decisions, TrainedCascade
-from emsco.evaluation import Evaluation, Result, binomial_interval, by_objectives, check_truth, judge
+from emsco.data.labels import plain_labels
+from emsco.data.table import Table
+from emsco.deployed.decide import Decisions, TrainedCascade
+from emsco.deployed.evaluation import Evaluation, Result, by_objectives, check_truth, judge
 from emsco.exceptions import InvalidInputError
-from emsco.front import Front
-from emsco.guarantee import Guarantee
-from emsco.prices import PriceList
-from emsco.problem import plain_labels
-from emsco.rejection import check_threshold
+from emsco.prices.prices import PriceList
+from emsco.promises.guarantee import Guarantee
+from emsco.promises.thresholds import searched_with
 from emsco.report.learning import judged, learning_record
-from emsco.table import Table
-from emsco.thresholds import searched_with
+from emsco.scoring.front import Front
+from emsco.scoring.intervals import binomial_interval
+from emsco.scoring.rejection import check_threshold
 
 _MOST_STEPS = 300  # of a search's history: more cannot be told apart on a screen
 _LEAST_IN_BIN = 10  # fewer rows make a share that says nothing

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emsco.cascade import Tally, join_tallies, pack_tally, restore_tally
-from emsco.checkpoint import Arrays, Journal, pack_generator, restore_generator
+from emsco.arrays import BoolArray, FloatArray, IntArray
+from emsco.designs.operators.elitism import best_first
+from emsco.designs.operators.neighbours import far_swaps, jumps, near_swaps, steps
+from emsco.designs.operators.removal import leave_out
+from emsco.designs.partition import all_designs, compress, count_solutions
 from emsco.exceptions import InvalidParameterError
-from emsco.objectives import FloatArray, Measure, measure
-from emsco.operators.elitism import best_first
-from emsco.operators.neighbours import far_swaps, jumps, near_swaps, steps
-from emsco.operators.removal import leave_out
-from emsco.partition import BoolArray, IntArray, all_designs, compress, count_solutions
-from emsco.ranking import pareto_rank
+from emsco.scoring.cascade import Tally, join_tallies, pack_tally, restore_tally
+from emsco.scoring.objectives import Measure, measure
+from emsco.scoring.ranking import pareto_rank
+from emsco.search.base import Arrays, Journal, pack_generator, restore_generator
 from emsco.search.evolution import Evaluate, Evolution, Found, evolve
 
 _BATCH = 2_000  # designs evaluated at once, about; levels are peeled once a batch

@@ -10,9 +10,8 @@ from math import comb
 
 import numpy as np
 
-from emsco.objectives import FloatArray
-from emsco.partition import BoolArray, IntArray
-from emsco.prices import PriceList
+from emsco.arrays import BoolArray, FloatArray, IntArray
+from emsco.prices.prices import PriceList
 
 Sureness = Callable[[BoolArray], FloatArray]  # of feature sets, how sure they are of the truth: the more, the better
 MOST_LOOKED_FOR = 25  # units whose place in the order is looked for; the others follow as they did last

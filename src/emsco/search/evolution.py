@@ -8,17 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emsco.cascade import Tally, join_tallies, pack_tally, restore_tally
-from emsco.checkpoint import Arrays, Journal, pack_generator, restore_generator
+from emsco.arrays import FloatArray, IntArray
+from emsco.designs.operators.elitism import best_first, count_elite, next_size, unique_vectors
+from emsco.designs.operators.mutation import mutate
+from emsco.designs.operators.recombination import recombine
+from emsco.designs.operators.removal import leave_out
+from emsco.designs.operators.selection import select
+from emsco.designs.partition import compress
 from emsco.exceptions import InvalidParameterError
-from emsco.objectives import FloatArray, Measure, measure
-from emsco.operators.elitism import best_first, count_elite, next_size, unique_vectors
-from emsco.operators.mutation import mutate
-from emsco.operators.recombination import recombine
-from emsco.operators.removal import leave_out
-from emsco.operators.selection import select
-from emsco.partition import IntArray, compress
-from emsco.ranking import log_fitness, norm, pareto_rank, selection_probabilities
+from emsco.scoring.cascade import Tally, join_tallies, pack_tally, restore_tally
+from emsco.scoring.objectives import Measure, measure
+from emsco.scoring.ranking import log_fitness, norm, pareto_rank, selection_probabilities
+from emsco.search.base import Arrays, Journal, pack_generator, restore_generator
 
 Evaluate = Callable[[IntArray], Tally]
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from emsco.exceptions import InvalidEstimatorError
-from emsco.problem import Problem
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, outcomes_of
+from emsco.stages.problem import Problem
 
 
 class EstimatorTrainer:

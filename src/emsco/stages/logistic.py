@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from emsco._kernels import logistic as kernel
-from emsco.problem import Problem
+from emsco.stages import _logistic as kernel
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes
+from emsco.stages.problem import Problem
 
 _TASKS_PER_THREAD = 4  # enough to even out the load, few enough not to be felt
 _LABEL = np.uint8

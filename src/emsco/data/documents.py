@@ -1,0 +1,65 @@
+"""Small text files: prices of features or of errors, as JSON, YAML or CSV."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from emsco.exceptions import FileError, InvalidPricesError, MissingDependencyError
+
+DELIMITERS = ",;\t|"
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+
+
+_MAX_BYTES = 2**20
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a small UTF-8 file."""
+    try:
+        if path.stat().st_size > _MAX_BYTES:
+            raise FileError(f"{path} is larger than {_MAX_BYTES >> 20} MiB: is it a price list?")
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise FileError(f"there is no file {path}.") from error
+    except UnicodeDecodeError as error:
+        raise FileError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8.") from error
+    except OSError as error:
+        raise FileError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def from_json(text: str, path: Path) -> Any:
+    """Return what JSON text says."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise FileError(f"{path} is not JSON: {error}.") from error
+
+
+def from_yaml(text: str, path: Path) -> Any:
+    """Return what YAML text says; aliases are refused."""
+    try:
+        import yaml
+    except ImportError as error:
+        raise MissingDependencyError("YAML files need PyYAML: pip install 'emsco[cli]'.") from error
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
+            raise FileError(f"{path} uses aliases (*name), which a price list does not need; write them out.")
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if isinstance(error, FileError):
+            raise
+        raise FileError(f"{path} is not YAML: {first_line(error)}") from error
+
+
+def number_of(value: Any, what: str) -> float:
+    """Return a value of a file as a number."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidPricesError(f"the {what} is {value!r}; a price is a number of at least 0.") from None

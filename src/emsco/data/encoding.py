@@ -1,0 +1,341 @@
+"""Columns as users have them -> numeric columns a linear model can use, fitted on training rows only.
+
+A number becomes (x - mean) / standard deviation, a missing one 0 (the mean); where training rows miss values, a
+second column says *missing*. Text and categories become one 0/1 column per category seen in training; rare ones
+beyond the 31 most frequent share a column, and unseen ones are zero everywhere.
+
+A linear model sees more of a column if it gets curves of it: its rank among the training values ("rank"), in which no
+outlier is far away, and bends of that rank ("spline"); where many cells are 0, a column says so.
+"""
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from functools import cached_property
+from typing import Any
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.data.table import Rows, Table, is_missing, no_dates, to_number, to_numbers
+from emsco.exceptions import InvalidInputError, SuspiciousColumnWarning
+
+ENCODINGS = ("linear", "rank", "spline")
+_MAX_CATEGORIES = 32
+_N_KNOTS = 33  # of the curve from values to ranks
+_BENDS = (1 / 3, 2 / 3)  # ranks where a spline may change its slope
+_MANY_ZEROS = 0.05  # share of cells from which on 0 is a value of its own,
+_FEWEST_ZEROS = 5  # and their number
+_SUSPICIOUS = 0.8  # share of numbers in a text column that makes us ask
+
+
+@dataclass(frozen=True)
+class NumberCode:
+    """How one numeric column is encoded."""
+
+    name: str
+    mean: float
+    inverse_scale: float
+    flags_missing: bool
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return (self.name, f"{self.name} missing") if self.flags_missing else (self.name,)
+
+    def encode(self, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
+        """Write the encoded columns of ``values``, the given rows of a table, into ``out`` (n_encoded, n_rows)."""
+        numbers = to_numbers(values, self.name, rows)
+        encoded = out[0]
+        with np.errstate(over="ignore"):
+            np.subtract(numbers, self.mean, out=encoded)
+            encoded *= self.inverse_scale
+        np.clip(encoded, -FARTHEST, FARTHEST, out=encoded)
+        missing = np.isnan(numbers)
+        encoded[missing] = 0.0
+        if self.flags_missing:
+            out[1] = missing
+
+    def encode_one(self, number: float | None, out: list[float], start: int) -> None:
+        """Write one finite number, None for a missing one, into zeros from ``out[start]`` on, as ``encode`` does."""
+        if number is not None:
+            out[start] = min(max((number - self.mean) * self.inverse_scale, -FARTHEST), FARTHEST)
+        elif self.flags_missing:
+            out[start + 1] = 1.0
+
+
+@dataclass(frozen=True)
+class CurveCode(NumberCode):
+    """How one numeric column is encoded as curves: piecewise linear functions of it, constant beyond the knots.
+
+    Attributes
+    ----------
+    knots : tuple of float
+        Increasing; two or more.
+    curves : tuple of tuple of float
+        Of each curve its value at every knot.
+    at_zero : tuple of float or None
+        Of each curve its value where the cell is 0, if that is not what the knots say.
+    """
+
+    knots: tuple[float, ...]
+    curves: tuple[tuple[float, ...], ...]
+    at_zero: tuple[float, ...] | None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        shown = tuple(f"{self.name} curve {i + 1}" for i in range(len(self.curves)))
+        return (*shown, f"{self.name} missing") if self.flags_missing else shown
+
+    def encode(self, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
+        """Write the encoded columns of ``values``, the given rows of a table, into ``out`` (n_encoded, n_rows)."""
+        numbers = to_numbers(values, self.name, rows)
+        missing = np.isnan(numbers)
+        knots, curves = self._arrays
+        within = np.clip(numbers, knots[0], knots[-1])
+        left = np.minimum(np.searchsorted(knots[:-1], within, side="right"), knots.size - 1) - 1
+        share = (within - knots[left]) / (knots[left + 1] - knots[left])
+        for i, curve in enumerate(curves):
+            encoded = curve[left] + share * (curve[left + 1] - curve[left])
+            if self.at_zero is not None:
+                encoded[numbers == 0] = self.at_zero[i]
+            encoded[missing] = 0.0
+            out[i] = encoded
+        if self.flags_missing:
+            out[len(curves)] = missing
+
+    def encode_one(self, number: float | None, out: list[float], start: int) -> None:
+        """Write one finite number, None for a missing one, into zeros from ``out[start]`` on, as ``encode`` does."""
+        if number is None:
+            if self.flags_missing:
+                out[start + len(self.curves)] = 1.0
+            return
+        if number == 0 and self.at_zero is not None:
+            out[start : start + len(self.curves)] = self.at_zero
+            return
+        knots = self.knots
+        within = min(max(number, knots[0]), knots[-1])
+        left = bisect_right(knots, within, hi=len(knots) - 1) - 1
+        share = (within - knots[left]) / (knots[left + 1] - knots[left])
+        for i, curve in enumerate(self.curves):
+            out[start + i] = curve[left] + share * (curve[left + 1] - curve[left])
+
+    @cached_property
+    def _arrays(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return np.array(self.knots), np.array(self.curves)
+
+
+@dataclass(frozen=True)
+class CategoryCode:
+    """How one column of text or categories is encoded."""
+
+    name: str
+    categories: tuple[str | None, ...]  # None stands for a missing value
+    pools_rare: bool
+    rare: frozenset[str | None]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        shown = [f"{self.name}={'missing' if c is None else c}" for c in self.categories]
+        return (*shown, f"{self.name}=rare") if self.pools_rare else tuple(shown)
+
+    def encode(self, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
+        """Write the encoded columns of ``values`` into ``out`` (n_encoded, n_rows)."""
+        codes = np.array([self.positions.get(to_category(value), -1) for value in values.tolist()])
+        for i in range(len(self.names)):
+            out[i] = codes == i
+
+    def encode_one(self, category: str | None, out: list[float], start: int) -> None:
+        """Write one category, None for a missing one, into zeros from ``out[start]`` on."""
+        position = self.positions.get(category)
+        if position is not None:
+            out[start + position] = 1.0
+
+    @cached_property
+    def positions(self) -> dict[str | None, int]:
+        """Which of the encoded columns is 1 for a category; for one unseen in training, none."""
+        shared = dict.fromkeys(self.rare, len(self.categories))
+        return {**{category: i for i, category in enumerate(self.categories)}, **shared}
+
+
+ColumnCode = NumberCode | CategoryCode
+
+
+class Encoder:
+    """The encoded columns of a table.
+
+    Parameters
+    ----------
+    table : Table
+    rows : slice or array of int
+        Rows to learn from.
+    *others : Table
+        Tables that will be encoded too: a column is one of numbers only if it is in all of them.
+    encoding : "linear", "rank" or "spline"
+        How numbers are encoded.
+
+    Attributes
+    ----------
+    codes : list of ColumnCode
+        One per column of the table.
+    starts : ndarray of shape (n_columns + 1,)
+        Column c of the table fills the rows ``starts[c]:starts[c + 1]`` of an encoded matrix.
+    """
+
+    def __init__(self, table: Table, rows: Rows, *others: Table, encoding: str = "linear") -> None:
+        self._set([self._code(c, table, rows, others, encoding) for c in range(len(table.names))])
+
+    @classmethod
+    def of(cls, codes: Sequence[ColumnCode]) -> "Encoder":
+        """Return the encoder of columns that were learned before."""
+        encoder = cls.__new__(cls)
+        encoder._set(list(codes))
+        return encoder
+
+    def _set(self, codes: list[ColumnCode]) -> None:
+        self.codes = codes
+        self.starts = np.cumsum([0, *(len(code.names) for code in codes)])
+
+    @staticmethod
+    def _code(c: int, table: Table, rows: Rows, others: tuple[Table, ...], encoding: str) -> ColumnCode:
+        """Learn a column: whether it is numbers from all cells there are, everything else from the given rows."""
+        name, values = table.names[c], table.column(c)
+        if not table.is_categorical(c) and all(holds_numbers(t.column(c)) for t in (table, *others)):
+            return _learn_number(values[rows], name, rows, encoding)
+        if values.dtype.kind in "fiub":  # the text is in another table
+            values = values.astype(object)
+        if any(isinstance(cell, date | timedelta) for cell in values.tolist()):
+            raise InvalidInputError(no_dates(name))
+        if not table.is_categorical(c):
+            _warn_if_suspicious(values.tolist(), name)
+        return _learn_categories(values[rows].tolist(), name)
+
+    @property
+    def n_encoded(self) -> int:
+        """Number of encoded columns."""
+        return int(self.starts[-1])
+
+    @property
+    def encoded_names(self) -> tuple[str, ...]:
+        """Names of the encoded columns."""
+        return tuple(name for code in self.codes for name in code.names)
+
+    def positions(self, columns: Sequence[int]) -> NDArray[np.int64]:
+        """Return which encoded columns the given columns of the table become, in ascending order."""
+        return np.concatenate([np.arange(self.starts[c], self.starts[c + 1]) for c in sorted(columns)])
+
+    def encode_column(self, column: int, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
+        """Encode the given rows of one column of a table into its rows of ``out`` (n_encoded, n_rows)."""
+        self.codes[column].encode(values[rows], rows, out[self.starts[column] : self.starts[column + 1]])
+
+    def encode(self, table: Table, rows: Rows) -> NDArray[np.float64]:
+        """Return the encoded table, (n_encoded, n_rows), one row per encoded column."""
+        n_rows = len(np.arange(table.n_rows)[rows])
+        out = np.empty((self.n_encoded, n_rows))
+        for c in range(len(self.codes)):
+            self.encode_column(c, table.column(c), rows, out)
+        return out
+
+
+def holds_numbers(values: NDArray[Any]) -> bool:
+    """Return whether a column is numbers: by its type, or because every known cell is one and at least one is known."""
+    if values.dtype.kind in "fiub":
+        return True
+    cells = values.tolist()
+    return all(to_number(cell) is not None for cell in cells) and not all(is_missing(cell) for cell in cells)
+
+
+def _warn_if_suspicious(cells: list[Any], name: str) -> None:
+    """Warn of a column of numbers that a few words turned into categories."""
+    known = [cell for cell in cells if not is_missing(cell)]
+    words = [cell for cell in known if to_number(cell) is None]
+    if len(words) < (1 - _SUSPICIOUS) * len(known):
+        warnings.warn(
+            f"column {name!r} is read as categories, although all but {len(words)} of its values are numbers; if "
+            f"{', '.join(sorted({repr(word) for word in words})[:3])} mean missing, make them so.",
+            SuspiciousColumnWarning,
+            stacklevel=6,
+        )
+
+
+def _learn_categories(cells: list[Any], name: str) -> CategoryCode:
+    counts = Counter(to_category(cell) for cell in cells)
+    frequent = sorted(counts, key=lambda c: (-counts[c], c is None, str(c)))
+    kept = frequent if len(frequent) <= _MAX_CATEGORIES else frequent[: _MAX_CATEGORIES - 1]
+    rare = frozenset(frequent[len(kept) :])
+    kept = sorted(kept, key=lambda c: (c is None, str(c)))
+    if len(kept) == 2 and not rare:
+        kept = kept[1:]  # the second of two categories says it all
+    return CategoryCode(name, tuple(kept), bool(rare), rare)
+
+
+def _learn_number(values: NDArray[Any], name: str, rows: Rows, encoding: str) -> NumberCode:
+    numbers = to_numbers(values, name, rows)
+    known = numbers[~np.isnan(numbers)]
+    if known.size == 0:
+        return NumberCode(name, 0.0, 1.0, flags_missing=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(known.mean())
+        deviation = float(known.std())
+    if not np.isfinite(deviation):
+        raise InvalidInputError(f"the values of column {name!r} are too large to be squared; rescale it.")
+    constant = known.min() == known.max() or deviation <= max(1e-14 * abs(mean), 1e-300)
+    code = NumberCode(name, mean, 1.0 if constant else 1.0 / deviation, flags_missing=known.size < numbers.size)
+    return code if constant or encoding == "linear" else _learn_curves(code, known, bends=encoding == "spline")
+
+
+def _learn_curves(code: NumberCode, known: NDArray[np.float64], *, bends: bool) -> NumberCode:
+    """Return curves of a column, each with mean 0 and deviation 1 over the known values; of two values, the line."""
+    zero = known == 0
+    many = _MANY_ZEROS <= zero.mean() <= 1 - _MANY_ZEROS and zero.sum() >= _FEWEST_ZEROS
+    others = known[~zero] if many else known
+    knots, rank = _ranks(others)
+    if knots.size < 2 or np.unique(known).size < 3 or not (np.diff(knots) > 0).all():
+        return code
+    curves = [rank, *(np.maximum(rank - bend, 0.0) for bend in _BENDS if bends and knots.size > 3)]
+    at_zero = [0.0] * len(curves) if others.size < known.size else None
+    if at_zero is not None:
+        curves.append(np.zeros(knots.size))
+        at_zero.append(1.0)
+    plain = CurveCode(
+        code.name, code.mean, code.inverse_scale, False, tuple(knots.tolist()),
+        tuple(tuple(curve.tolist()) for curve in curves), None if at_zero is None else tuple(at_zero),
+    )  # fmt: skip
+    encoded = np.empty((len(curves), known.size))
+    plain.encode(known, slice(None), encoded)
+    mean, scale = encoded.mean(axis=1), encoded.std(axis=1)
+    scaled = [((curve - m) / d).tolist() for curve, m, d in zip(curves, mean, scale, strict=True)]
+    return replace(
+        plain,
+        flags_missing=code.flags_missing,
+        curves=tuple(tuple(curve) for curve in scaled),
+        at_zero=None if at_zero is None else tuple(((np.array(at_zero) - mean) / scale).tolist()),
+    )
+
+
+def _ranks(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return some of the distinct values, and the share of values below each, equal ones counted half."""
+    distinct, counts = np.unique(values, return_counts=True)
+    rank = (np.cumsum(counts) - counts / 2) / values.size
+    if distinct.size <= _N_KNOTS:
+        return distinct, rank
+    nearest = np.searchsorted(rank, np.linspace(rank[0], rank[-1], _N_KNOTS))
+    chosen = np.unique(np.concatenate([[0], nearest, [distinct.size - 1]]))
+    return distinct[chosen], rank[chosen]
+
+
+def to_category(value: Any) -> str | None:
+    """Return the category a Python value stands for, None if it is missing."""
+    if is_missing(value):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 1 and 1.0 are one category: a round trip through a file turns one into the other
+    return str(value)
+
+
+FARTHEST = 1e100  # deviations from the mean: beyond, sums of columns could be infinity minus infinity

@@ -1,0 +1,221 @@
+"""Tables and price lists as files: CSV and Parquet, whole or in blocks; prices also as JSON and YAML."""
+
+from collections.abc import Iterable, Iterator, Sequence
+import csv
+from pathlib import Path
+import re
+from typing import TYPE_CHECKING, Any
+
+from emsco.data.documents import DELIMITERS, first_line
+from emsco.exceptions import FileError, MissingDependencyError
+
+if TYPE_CHECKING:
+    pass
+
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "?")
+BLOCK_ROWS = 2**16
+MAX_TABLE_BYTES = 2**32  # of a table that is read whole
+_BLOCK_BYTES = 2**21  # of a CSV file; Arrow reads up to 32 blocks ahead
+_MAX_HEADER_BYTES = 2**20
+
+
+class TableFile:
+    """A CSV or Parquet file.
+
+    In a CSV file the delimiter is found in the first line (comma, semicolon, tab or bar); a column whose every cell is
+    a number is one of numbers (with semicolons, decimal commas will do), any other one is text. The spellings of a
+    missing cell are in ``MISSING``. Compressed files (.gz, .bz2, .zst) are read as they are.
+
+    Parameters
+    ----------
+    path : path-like
+    encoding : str
+        Of a CSV file.
+    """
+
+    def __init__(self, path: str | Path, *, encoding: str = "utf-8") -> None:
+        _arrow()
+        self.path = Path(path)
+        self._encoding = encoding
+        if not self.path.exists():
+            raise FileError(f"there is no file {self.path}.")
+        if self.path.is_dir():
+            raise FileError(f"{self.path} is a folder; give a CSV or Parquet file.")
+        try:
+            with self.path.open("rb") as file:
+                self.is_parquet = file.read(4) == b"PAR1"
+        except OSError as error:
+            raise FileError(f"{self.path} cannot be read: {error.strerror}.") from error
+        self._size = self.path.stat().st_size
+        self._n_read = 0.0
+        self.names = self._parquet_names() if self.is_parquet else self._csv_names()
+        repeated = sorted({name for name in self.names if self.names.count(name) > 1})
+        if repeated:
+            raise FileError(f"{self.path} has the column names {repeated} more than once; give every column its own.")
+
+    def read(self, columns: Sequence[str] | None = None, *, numbers: Sequence[str] | None = None) -> Any:
+        """Return the whole file as an Arrow table.
+
+        Parameters
+        ----------
+        columns : sequence of str or None
+            Only these.
+        numbers : sequence of str or None
+            Columns of a CSV file to be read as numbers where possible. None: all.
+        """
+        import pyarrow
+
+        blocks: list[Any] = []
+        n_bytes = 0
+        for block in self._blocks(columns):
+            n_bytes += block.nbytes
+            if n_bytes > MAX_TABLE_BYTES:
+                raise FileError(
+                    f"{self.path} is larger than the {MAX_TABLE_BYTES >> 30} GiB that are read at once; take a sample "
+                    "of its rows."
+                )
+            blocks.append(block)
+        if not blocks:
+            raise FileError(f"{self.path} has no rows.")
+        return self._typed(pyarrow.Table.from_batches(blocks), numbers)
+
+    def blocks(self, columns: Sequence[str], *, numbers: Sequence[str]) -> Iterator[Any]:
+        """Yield the file as Arrow tables of some 65,000 rows, in order; parameters as in ``read``."""
+        import pyarrow
+
+        for block in self._blocks(columns):
+            yield self._typed(pyarrow.Table.from_batches([block]), numbers)
+
+    @property
+    def share_read(self) -> float:
+        """Which share of the file has been read so far, about."""
+        return min(self._n_read / max(self._size, 1), 1.0)
+
+    def require(self, columns: Iterable[str]) -> None:
+        """Raise unless the columns are there."""
+        absent = [name for name in columns if name not in self.names]
+        if absent:
+            raise FileError(
+                f"{self.path} has no column {', '.join(map(repr, absent))}; its columns: {_few(self.names)}."
+            )
+
+    def _parquet_names(self) -> list[str]:
+        from pyarrow import ArrowException, parquet
+
+        try:
+            return list(parquet.read_schema(self.path).names)
+        except (ArrowException, OSError) as error:
+            raise FileError(f"{self.path} is a damaged Parquet file: {first_line(error)}") from error
+
+    def _csv_names(self) -> list[str]:
+        """Find out the delimiter, and the names in the first line."""
+        import pyarrow
+
+        try:
+            with pyarrow.input_stream(str(self.path), compression="detect") as stream:
+                start = stream.read(_MAX_HEADER_BYTES)
+        except (pyarrow.ArrowException, OSError) as error:
+            raise FileError(f"{self.path} cannot be read: {first_line(error)}") from error
+        if b"\0" in start and not self._encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32")):
+            raise FileError(
+                f"{self.path} is neither CSV nor Parquet: it holds bytes that are zero. If it is text in UTF-16, "
+                "say so (on the command line: --file-encoding utf-16); else save it as CSV in UTF-8."
+            )
+        try:
+            text = start.decode(self._encoding, errors="ignore" if len(start) == _MAX_HEADER_BYTES else "strict")
+        except LookupError as error:
+            raise FileError(f"there is no encoding {self._encoding!r}; common ones: utf-8, latin-1, cp1252.") from error
+        except UnicodeDecodeError as error:
+            raise FileError(
+                f"{self.path} is not {self._encoding} (byte {error.start}); save it as UTF-8, or give its encoding, "
+                "such as latin-1."
+            ) from error
+        first = re.split("[\r\n]", text.removeprefix("\ufeff"), maxsplit=1)[0]
+        if not first.strip():
+            raise FileError(f"{self.path} has no names in its first line; a CSV file begins with the column names.")
+        self._delimiter = max(DELIMITERS, key=first.count)
+        try:
+            return next(csv.reader([first], delimiter=self._delimiter))
+        except csv.Error as error:
+            raise FileError(f"the first line of {self.path} cannot be read: {error}.") from error
+
+    def _blocks(self, columns: Sequence[str] | None) -> Iterator[Any]:
+        """Yield record batches; of a CSV file all cells as text."""
+        import pyarrow
+        from pyarrow import csv as arrow_csv
+        from pyarrow import parquet
+
+        self._n_read = 0.0
+        try:
+            if self.is_parquet:
+                with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=2**20) as file:
+                    for block in file.iter_batches(BLOCK_ROWS, columns=None if columns is None else list(columns)):
+                        self._n_read += self._size * block.num_rows / max(file.metadata.num_rows, 1)
+                        yield block
+                return
+            wanted = self.names if columns is None else list(columns)
+            with pyarrow.OSFile(str(self.path)) as file:
+                codec = pyarrow.Codec.detect(str(self.path)) if _is_compressed(self.path) else None
+                reader = arrow_csv.open_csv(
+                    pyarrow.CompressedInputStream(file, codec.name) if codec else file,
+                    read_options=arrow_csv.ReadOptions(
+                        block_size=_BLOCK_BYTES, encoding=self._encoding, column_names=self.names, skip_rows=1
+                    ),
+                    parse_options=arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True),
+                    convert_options=arrow_csv.ConvertOptions(
+                        column_types=dict.fromkeys(wanted, pyarrow.string()),
+                        include_columns=wanted,
+                        strings_can_be_null=True,
+                        null_values=list(MISSING),
+                    ),
+                )
+                with reader:
+                    for block in reader:
+                        self._n_read = file.tell()
+                        if block.num_rows:
+                            yield block
+        except pyarrow.ArrowInvalid as error:
+            if "Empty CSV file" in str(error):
+                return  # names and no rows
+            raise FileError(f"{self.path} cannot be read: {first_line(error)}") from error
+        except (pyarrow.ArrowException, OSError, UnicodeError) as error:
+            raise FileError(f"{self.path} cannot be read: {first_line(error)}") from error
+
+    def _typed(self, table: Any, names: Sequence[str] | None) -> Any:
+        """Return columns of text that hold only numbers as numbers."""
+        if self.is_parquet:
+            return table
+        for i, name in enumerate(table.schema.names):
+            numbers = self._numbers(table.column(i)) if names is None or name in names else None
+            if numbers is not None:
+                table = table.set_column(i, name, numbers)
+        return table
+
+    def _numbers(self, column: Any) -> Any:
+        import pyarrow
+        from pyarrow import compute
+
+        text = compute.utf8_trim_whitespace(column)
+        for change in (None, (",", ".")) if self._delimiter == ";" else (None,):
+            try:
+                if change:
+                    text = compute.replace_substring(text, *change)
+                return text.cast(pyarrow.float64())
+            except pyarrow.ArrowInvalid:
+                continue
+        return None
+
+
+def _arrow() -> None:
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError("files need pyarrow: pip install 'emsco[cli]'.") from error
+
+
+def _is_compressed(path: Path) -> bool:
+    return path.suffix.lower() in (".gz", ".bz2", ".zst", ".lz4")
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

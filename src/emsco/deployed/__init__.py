@@ -1,0 +1,1 @@
+"""What is left when the search is over, and all that serving needs."""

@@ -1,0 +1,286 @@
+"""Trained stages and new rows -> Decisions. A row is read no further than it has paid."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.arrays import FloatArray
+from emsco.data.encoding import CurveCode, Encoder, NumberCode
+from emsco.data.table import Rows, Table, infinite_cell
+from emsco.deployed import _rows as rows
+from emsco.exceptions import InvalidEstimatorError, InvalidInputError, MissingColumnError
+from emsco.scoring.front import data_frame
+from emsco.scoring.rejection import Threshold, as_rule
+from emsco.stages.base import StageModel, outcomes_of
+from emsco.stages.logistic import LogisticModel
+
+_ROWS_AT_ONCE = 2**14  # a few encoded columns of so many rows fit the second-level cache; also bounds the memory
+_ROWS_PER_THREAD = 2**18  # fewer are done almost before a second thread has started
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One trained stage.
+
+    Attributes
+    ----------
+    features : tuple of str
+        Units bought on reaching the stage.
+    price : float
+        What an input that reaches it pays.
+    model : classifier
+        Trained on all features bought so far; its ``predict_proba`` takes the encoded columns ``encoded_columns``.
+    new_columns : tuple of int
+        Columns of the table that the new units yield.
+    encoded_columns : ndarray of int
+        Encoded columns the model sees, in ascending order.
+    """
+
+    features: tuple[str, ...]
+    price: float
+    model: StageModel
+    new_columns: tuple[int, ...]
+    encoded_columns: NDArray[np.int64]
+
+    def __repr__(self) -> str:
+        return f"Stage(features={list(self.features)}, price={self.price:g}, model={type(self.model).__name__})"
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions:
+    """What a classifier decided of each row.
+
+    Attributes
+    ----------
+    label : masked array of shape (n_rows,)
+        The class; masked where the row was rejected (the best guess stays readable in ``label.data``).
+    conclusive : ndarray of shape (n_rows,)
+        Whether the row got a label.
+    confidence : ndarray of shape (n_rows,)
+        Top class probability at the stage where the row left.
+    stage : ndarray of shape (n_rows,)
+        That stage, from 0; of a rejected row the last one.
+    cost : ndarray of shape (n_rows,)
+        Price of all features bought.
+    index : pandas Index or None
+        That of the table the rows came from, if it had one.
+    sets : ndarray of shape (n_sets, n_units) or None
+        Sets of units that rows may have bought.
+    set_of : ndarray of shape (n_rows,) or None
+        Which of them each row has. None: that of its stage.
+    """
+
+    label: np.ma.MaskedArray[Any, Any]
+    conclusive: NDArray[np.bool_]
+    confidence: FloatArray
+    stage: NDArray[np.intp]
+    cost: FloatArray
+    index: Any = None
+    sets: NDArray[np.bool_] | None = None
+    set_of: NDArray[np.intp] | None = None
+
+    @property
+    def bought(self) -> NDArray[np.bool_]:
+        """Which units each row has bought, (n_rows, n_units)."""
+        if self.sets is None:
+            raise InvalidInputError("these decisions do not say what was bought.")
+        return self.sets[self.stage if self.set_of is None else self.set_of]
+
+    def __len__(self) -> int:
+        return int(self.conclusive.size)
+
+    def __repr__(self) -> str:
+        n = len(self)
+        if not n:
+            return "<Decisions of 0 rows>"
+        return (
+            f"<Decisions of {n} rows: {int(self.conclusive.sum())} conclusive, mean cost {self.cost.mean():g}, "
+            f"left at stages {np.bincount(self.stage).tolist()}>"
+        )
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame, a row per input, with its index; the label of a rejected one is missing."""
+        columns = {"conclusive": self.conclusive, "confidence": self.confidence, "stage": self.stage, "cost": self.cost}
+        frame = data_frame(columns)
+        import pandas
+
+        label = pandas.array(self.label.data.tolist())
+        label[~self.conclusive] = pandas.NA
+        frame.insert(0, "label", label)
+        return frame if self.index is None else frame.set_axis(self.index, axis=0)
+
+
+class TrainedCascade:
+    """Trained stages with the encoder they were trained behind.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    stages : sequence of Stage
+    n_classes : int
+    """
+
+    def __init__(self, encoder: Encoder, stages: Sequence[Stage], *, n_classes: int) -> None:
+        self._encoder = encoder
+        self._stages = stages
+        self._n_classes = n_classes
+        self._compiled = _compiled_arguments(encoder, stages)
+
+    def outcomes(
+        self, table: Table, column_of: Sequence[int | None], threshold: Threshold, *, n_jobs: int = 1
+    ) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.intp]]:
+        """Return confidence, class index and exit stage of each row.
+
+        Parameters
+        ----------
+        table : Table
+        column_of : sequence
+            Where each column of the training table is in this one; None where it is not.
+        threshold : float or RejectRule
+        n_jobs : int
+            Threads, where the compiled walk applies: logistic stages on a large table of numbers.
+        """
+        bought = [column_of[c] for stage in self._stages for c in stage.new_columns]
+        numbers = table.numbers() if self._compiled is not None and None not in bought else None
+        if self._compiled is None or numbers is None:
+            probabilities, exit_stage = self.probabilities(table, column_of, threshold)
+            return *outcomes_of(probabilities), exit_stage
+        n_rows = table.n_rows
+        confidence = np.empty(n_rows)
+        code = np.empty(n_rows, dtype=np.intp)
+        exit_stage = np.empty(n_rows, dtype=np.intp)
+        cells, strides = _flat(numbers)
+        positions = np.array([0 if c is None else c for c in column_of], dtype=np.uint64)  # where None, nobody looks
+        compiled, bars = self._compiled, as_rule(threshold).matrix(len(self._stages))
+
+        def task(start: int) -> None:
+            stop = min(start + step, n_rows)
+            arguments = (cells, strides, positions, start, stop, *compiled, bars, confidence, code, exit_stage)
+            row, column = rows.walk(*arguments)
+            if row >= 0:
+                raise InvalidInputError(infinite_cell(self._encoder.codes[column].name, row))
+
+        step = max(-(-n_rows // n_jobs), _ROWS_PER_THREAD)
+        first, *others = range(0, max(n_rows, 1), step)
+        if others:
+            with ThreadPoolExecutor(len(others)) as pool:
+                done = pool.map(task, others)
+                task(first)
+                list(done)
+        else:
+            task(first)
+        return confidence, code, exit_stage
+
+    def probabilities(
+        self, table: Table, column_of: Sequence[int | None], threshold: Threshold
+    ) -> tuple[FloatArray, NDArray[np.intp]]:
+        """Return class probabilities at the exit stage, (n_rows, n_classes), and that stage.
+
+        A row that is never confident leaves at the last stage. Parameters as in ``outcomes``.
+        """
+        probabilities = np.empty((self._n_classes, table.n_rows)).T
+        exit_stage = np.empty(table.n_rows, dtype=np.intp)
+        columns: dict[int, NDArray[Any]] = {}
+        rule = as_rule(threshold)
+        for start in range(0, table.n_rows, _ROWS_AT_ONCE):
+            block = slice(start, min(start + _ROWS_AT_ONCE, table.n_rows))
+            waiting = np.arange(block.start, block.stop)
+            read: Rows = block
+            Z = np.empty((self._encoder.n_encoded, waiting.size))
+            for j, stage in enumerate(self._stages):
+                for c in stage.new_columns:
+                    if c not in columns:
+                        columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, j)
+                    self._encoder.encode_column(c, columns[c], read, Z)
+                answers = self._ask(stage.model, Z[stage.encoded_columns].T)
+                if j == len(self._stages) - 1:
+                    probabilities[read] = answers
+                    exit_stage[read] = j
+                    break
+                confident = rule.confident(*outcomes_of(answers), j)
+                leaving = waiting[confident]
+                probabilities[leaving] = answers[confident]
+                exit_stage[leaving] = j
+                read = waiting = waiting[~confident]
+                if not waiting.size:
+                    break
+                kept = np.empty((self._encoder.n_encoded, waiting.size))
+                kept[stage.encoded_columns] = Z[stage.encoded_columns][:, ~confident]
+                Z = kept
+        return probabilities, exit_stage
+
+    def _ask(self, model: StageModel, X: FloatArray) -> FloatArray:
+        try:
+            # In double precision, as the search compares: else a row could leave as confident and have no label.
+            answers = np.asarray(model.predict_proba(X), dtype=np.float64)
+        except Exception as error:  # an estimator of somebody else, or one that was tampered with in a file
+            raise InvalidEstimatorError(f"{type(model).__name__}.predict_proba failed: {error}") from error
+        if answers.shape != (len(X), self._n_classes):
+            raise InvalidEstimatorError(
+                f"{type(model).__name__}.predict_proba gave an array of shape {answers.shape}; wanted "
+                f"{(len(X), self._n_classes)}."
+            )
+        return answers
+
+
+def _flat(matrix: FloatArray) -> tuple[FloatArray, NDArray[np.uint64]]:
+    """Return a matrix as its cells in memory order, and how far apart rows and columns are."""
+    if matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
+        return matrix.T.reshape(-1), np.array([1, matrix.shape[0]], dtype=np.uint64)
+    return np.ascontiguousarray(matrix).reshape(-1), np.array([matrix.shape[1], 1], dtype=np.uint64)
+
+
+def _compiled_arguments(encoder: Encoder, stages: Sequence[Stage]) -> tuple[Any, ...] | None:
+    """Return the classifier as arrays for the compiled walk, or None where it does not apply."""
+    codes = [code for code in encoder.codes if isinstance(code, NumberCode)]
+    models = [stage.model for stage in stages if isinstance(stage.model, LogisticModel)]
+    if len(codes) < len(encoder.codes) or len(models) < len(stages):
+        return None
+    widest = max(model.coef_.shape[1] for model in models)
+    theta = np.zeros((len(models), models[0].coef_.shape[0], widest))
+    for weights, model in zip(theta, models, strict=True):
+        weights[:, : model.coef_.shape[1]] = model.coef_
+    return (
+        encoder.n_encoded,
+        np.concatenate([np.array(stage.new_columns, dtype=np.int64) for stage in stages]),
+        np.cumsum([0, *(len(stage.new_columns) for stage in stages)]),
+        np.array([code.mean for code in codes]),
+        np.array([code.inverse_scale for code in codes]),
+        encoder.starts[:-1].astype(np.int64),
+        np.array([code.flags_missing for code in codes]),
+        *_curve_arguments(codes),
+        np.concatenate([stage.encoded_columns for stage in stages]),
+        np.cumsum([0, *(stage.encoded_columns.size for stage in stages)]),
+        theta,
+        np.array([model.intercept_ for model in models]),
+    )
+
+
+def _curve_arguments(codes: Sequence[NumberCode]) -> tuple[Any, ...]:
+    """Return the curves of all columns as arrays: where those of a column start, knots, values, and values at zero."""
+    bent = [code if isinstance(code, CurveCode) else None for code in codes]
+    n_curves = [len(code.curves) if code else 0 for code in bent]
+    widest = max((len(code.knots) for code in bent if code), default=2)
+    knots = np.full((len(codes), widest), np.nan)
+    values = np.zeros((sum(n_curves), widest))
+    at_zero = np.zeros(sum(n_curves))
+    starts = np.cumsum([0, *n_curves])
+    for c, code in enumerate(bent):
+        if code:
+            knots[c, : len(code.knots)] = code.knots
+            values[starts[c] : starts[c + 1], : len(code.knots)] = code.curves
+            at_zero[starts[c] : starts[c + 1]] = code.at_zero or 0.0
+    return starts, knots, values, at_zero, np.array([bool(code and code.at_zero) for code in bent])
+
+
+def _column(table: Table, position: int | None, name: str, stage: int) -> NDArray[Any]:
+    if position is None:
+        raise MissingColumnError(
+            f"column {name!r} is not in the table, but rows are still undecided when stage {stage + 1} buys it; add it "
+            "(missing values are allowed)."
+        )
+    return table.column(position)

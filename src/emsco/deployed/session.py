@@ -1,0 +1,447 @@
+"""Session: one input, one purchase at a time (Acquire | Accept | Reject), with the answers ``decide`` gives.
+
+A session is a function of the values it was given: it holds no clock, no randomness and no connection, so what it was
+given is all that has to be kept to continue it in another process.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from hashlib import sha256
+from reprlib import repr as shorten
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.arrays import FloatArray
+from emsco.data.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode, to_category
+from emsco.data.table import is_missing, to_number
+from emsco.deployed.decide import Stage
+from emsco.exceptions import InvalidInputError, SessionError
+from emsco.prices.prices import PriceList
+from emsco.scoring.rejection import RejectRule
+from emsco.stages import _logistic as kernel
+from emsco.stages.base import StageModel, outcomes_of
+from emsco.stages.logistic import LogisticModel
+
+Cell: TypeAlias = float | str | None  # a value as it is kept: a finite number, a category, or None if missing
+
+_VERSION = 1
+_LONGEST_TEXT = 2**16  # characters; a longer one is a file by mistake, and would be carried in every state
+_N_PROBES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Acquire:
+    """Buy this, then ``give`` the values.
+
+    Attributes
+    ----------
+    features : tuple of str
+        Units to buy now: those of the stage that still have columns to be given.
+    columns : tuple of str
+        Columns whose values are wanted.
+    price : float
+        Of the stage, whatever part of it was given before.
+    stage : int
+        The stage, from 0.
+    """
+
+    features: tuple[str, ...]
+    columns: tuple[str, ...]
+    price: float
+    stage: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """A label, confident enough.
+
+    Attributes
+    ----------
+    label : str, int, float or bool
+        The class, as plain Python.
+    confidence : float
+        Its probability.
+    cost : float
+        Price of all stages reached.
+    stage : int
+        The stage that was confident, from 0.
+    """
+
+    label: Any
+    confidence: float
+    cost: float
+    stage: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """No label: the last stage is not confident either.
+
+    Attributes
+    ----------
+    confidence : float
+        Top class probability of the last stage, below the threshold.
+    cost : float
+        Price of all stages.
+    stage : int
+        The last stage, from 0.
+    best_guess : str, int, float or bool
+        The class that has the top probability, for whoever decides now.
+    """
+
+    confidence: float
+    cost: float
+    stage: int
+    best_guess: Any
+
+
+Decision: TypeAlias = Accept | Reject
+
+
+class Session:
+    """One input on its way through the stages; made by ``session()`` of a fitted classifier.
+
+    Ask ``step()`` what to do; if it says ``Acquire``, buy that and ``give`` the values. The answers are those of
+    ``decide``, to the bit. The classifier may deploy another point or threshold meanwhile: a session keeps its own.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from emsco import MultiStageClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = MultiStageClassifier(design=[0, 0, 1, 1], costs=[1, 1, 5, 5], threshold=0.8).fit(X, y)
+    >>> session = clf.session()
+    >>> session.step()
+    Acquire(features=('x0', 'x1'), columns=('x0', 'x1'), price=2.0, stage=0)
+    >>> session.give({"x0": 6.1, "x1": 2.9})
+    >>> session.step()
+    Acquire(features=('x2', 'x3'), columns=('x2', 'x3'), price=10.0, stage=1)
+    >>> session.give({"x2": 4.7, "x3": None})
+    >>> session.step().label
+    1
+    """
+
+    __slots__ = ("_answer", "_encoded", "_given", "_plan", "_rule", "_stage")
+
+    def __init__(self, plan: "Plan", rule: RejectRule) -> None:
+        self._plan = plan
+        self._rule = rule
+        self._stage = 0
+        self._given: dict[str, Cell] = {}
+        self._encoded = [0.0] * plan.n_encoded
+        self._answer: Acquire | Decision = plan.first
+
+    def __repr__(self) -> str:
+        return f"<Session at stage {self._stage + 1} of {len(self._plan.stages)}: {self._answer}>"
+
+    def step(self) -> Acquire | Decision:
+        """Return what to do now; the same until values are given.
+
+        Returns
+        -------
+        Acquire, Accept or Reject
+        """
+        return self._answer
+
+    def give(self, values: Mapping[str, Any]) -> None:
+        """Hand over values of columns; a call that raises has changed nothing.
+
+        Values of the stage may come in several calls. Values of later stages are kept until those are reached; their
+        price is charged then all the same. A value may be replaced until its stage is complete. Values of columns that
+        the design never buys are passed over.
+
+        Parameters
+        ----------
+        values : mapping of str to number, text or None
+            By column name (``x0``, ``x1``, ... if the training table had no names). None, NaN or pandas' NA: it could
+            not be obtained. That is treated as a missing cell, and paid for.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no such column, or the value is not of its kind.
+        SessionError
+            The session is decided, or the column was used by a stage before.
+        """
+        if not isinstance(self._answer, Acquire):
+            raise SessionError("the session is decided and takes no more values; begin another.")
+        if not hasattr(values, "items"):
+            raise InvalidInputError(f"give wants a mapping of column name to value; got {shorten(values)}.")
+        given = self._given.copy()
+        for name, value in values.items():
+            column = self._plan.columns.get(name) or self._plan.find(name)
+            if column is None:
+                continue
+            if column.stage < self._stage:
+                raise SessionError(
+                    f"{name!r} was given before and stage {column.stage + 1} has used it; begin another session."
+                )
+            given[column.name] = column.read(value)
+        self._go_on(given)
+
+    def _go_on(self, given: dict[str, Cell]) -> None:
+        """Walk as far as the given values reach."""
+        plan, stage, encoded = self._plan, self._stage, self._encoded
+        while not (wanted := plan.stages[stage].wanted(given)):
+            here = plan.stages[stage]
+            encoded = encoded.copy()
+            for column in here.columns:
+                column.code.encode_one(given[column.name], encoded, column.start)  # type: ignore[arg-type]
+            confidence, code = here.outcome(encoded)
+            if confidence >= self._rule.bar(stage, code):
+                answer: Acquire | Decision = Accept(plan.classes[code], confidence, here.paid, stage)
+                break
+            if here is plan.stages[-1]:
+                answer = Reject(confidence, here.paid, stage, plan.classes[code])
+                break
+            stage += 1
+        else:
+            answer = plan.stages[stage].ask(wanted)
+        # Nothing is kept before everything is computed: an estimator that raises leaves the session as it was.
+        self._stage, self._encoded, self._given, self._answer = stage, encoded, given, answer
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything needed to continue elsewhere with ``clf.session(state)``: plain values that JSON can hold.
+
+        ``given`` has the values, ``classifier`` the fingerprint of design, prices, threshold and trained models; the
+        rest follows from these: ``stage``, from 0, ``cost`` paid so far, and whether the session is ``decided``.
+        """
+        decided = not isinstance(self._answer, Acquire)
+        n_paid = self._stage + decided
+        return {
+            "version": _VERSION,
+            "classifier": self._plan.fingerprint(self._rule),
+            "stage": self._stage,
+            "decided": decided,
+            "cost": self._plan.stages[n_paid - 1].paid if n_paid else 0.0,
+            "given": dict(self._given),
+        }
+
+
+def continue_session(plan: "Plan", rule: RejectRule, state: Any) -> Session:
+    """Return the session whose ``state`` this is.
+
+    Raises
+    ------
+    SessionError
+        It is none, or one of another classifier.
+    """
+    session = Session(plan, rule)
+    wanted = session.state
+    version = state.get("version", _VERSION) if isinstance(state, Mapping) else _VERSION
+    if version != _VERSION:
+        raise SessionError(f"the state is of version {shorten(version)}; this release reads version {_VERSION}.")
+    if not isinstance(state, Mapping) or state.keys() != wanted.keys() or not isinstance(state["given"], Mapping):
+        raise SessionError(
+            f"a session is continued from its state, a mapping of {', '.join(wanted)}; got {shorten(state)}."
+        )
+    if state["classifier"] != wanted["classifier"]:
+        raise SessionError(
+            f"the state is of the classifier {shorten(state['classifier'])}, this one is {wanted['classifier']!r}: "
+            "another design, threshold, price list or training. Use the one it was begun with, or begin anew."
+        )
+    try:
+        session.give(state["given"])
+    except InvalidInputError as error:
+        raise SessionError(f"the state has been damaged: {error}") from error
+    if any(state[name] != session.state[name] for name in ("stage", "decided", "cost")):
+        raise SessionError("the state has been damaged: its stage and cost do not follow from the values given.")
+    return session
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of the training table, for one value at a time."""
+
+    name: str
+    unit: str
+    stage: int
+    code: ColumnCode
+    start: int  # its first encoded column
+
+    def read(self, value: Any) -> Cell:
+        """Return a value as it is kept, or say why it cannot be."""
+        return _read_number(value, self.code) if isinstance(self.code, NumberCode) else _read_text(value, self.code)
+
+
+def _read_number(value: Any, code: NumberCode) -> float | None:
+    number = value if type(value) is float else _to_number(value)
+    if number is not None:
+        if number - number == 0.0:  # neither NaN nor infinite
+            return number
+        if number != number:
+            return None
+    raise InvalidInputError(
+        f"column {code.name!r} was given {_shown(value)}, but was numeric in training; give a finite number, or None "
+        "if it is unknown."
+    )
+
+
+def _to_number(value: Any) -> float | None:
+    too_long = isinstance(value, str) and len(value) > _LONGEST_TEXT
+    if too_long or isinstance(value, np.timedelta64) or bool(getattr(value, "ndim", 0)):
+        return None
+    return to_number(value)
+
+
+def _shown(value: Any) -> str:
+    try:
+        return shorten(value)
+    except ValueError:  # Python refuses to write out a whole number of thousands of digits
+        return "an endless number"
+
+
+def _read_text(value: Any, code: CategoryCode) -> str | None:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if is_missing(plain):
+        return None
+    if isinstance(plain, int | float) or (
+        isinstance(plain, str) and (len(plain) <= _LONGEST_TEXT or plain in code.positions)
+    ):
+        with suppress(ValueError):  # a whole number of thousands of digits
+            return to_category(plain)
+    raise InvalidInputError(
+        f"column {code.name!r} was given {_shown(value)}, but was text in training; give text of up to "
+        f"{_LONGEST_TEXT:,} characters or a number, or None if it is unknown."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _PlannedStage:
+    """One stage of a plan."""
+
+    columns: tuple[_Column, ...]
+    price: float
+    paid: float  # by whoever has reached it
+    model: StageModel
+    seen: NDArray[np.int64]
+
+    def wanted(self, given: Mapping[str, Cell]) -> tuple[_Column, ...]:
+        """Return the columns that were not given yet."""
+        return tuple([column for column in self.columns if column.name not in given])
+
+    def ask(self, wanted: tuple[_Column, ...]) -> Acquire:
+        """Ask for columns of this stage."""
+        features = tuple(dict.fromkeys(column.unit for column in wanted))
+        return Acquire(features, tuple(column.name for column in wanted), self.price, self.columns[0].stage)
+
+    def outcome(self, encoded: list[float]) -> tuple[float, int]:
+        """Return confidence and class index, with the bits that ``decide`` gives one row."""
+        Z = np.array(encoded)[:, None]
+        if isinstance(self.model, LogisticModel):
+            answers = kernel.predict(Z, self.seen, self.model.coef_, self.model.intercept_)
+            probabilities: list[float] = answers[:, 0].tolist()
+            top = max(probabilities)
+            return top, probabilities.index(top)
+        confidence, code = outcomes_of(np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64))
+        return float(confidence[0]), int(code[0])
+
+
+class Plan:
+    """What all sessions of one deployed design share, computed once.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    stages : sequence of Stage
+    paid : ndarray of shape (n_stages,)
+        What has been paid by the end of each stage.
+    prices : PriceList
+    classes : ndarray of shape (n_classes,)
+
+    Attributes
+    ----------
+    stages : tuple of planned stages
+    first : Acquire
+        What every session begins with.
+    columns : dict of str to column
+        Those that the design buys.
+    classes : list
+        As plain Python.
+    n_encoded : int
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        stages: Sequence[Stage],
+        paid: FloatArray,
+        prices: PriceList,
+        classes: NDArray[Any],
+    ) -> None:
+        units = {c: name for name, columns in zip(prices.unit_names, prices.unit_columns, strict=True) for c in columns}
+        codes, starts = encoder.codes, encoder.starts.tolist()
+        self.n_encoded = encoder.n_encoded
+        self.classes = plain_classes(classes)
+        self.stages = tuple(
+            _PlannedStage(
+                tuple(_Column(codes[c].name, units[c], j, codes[c], starts[c]) for c in stage.new_columns),
+                stage.price,
+                total,
+                stage.model,
+                stage.encoded_columns,
+            )
+            for j, (stage, total) in enumerate(zip(stages, paid.tolist(), strict=True))
+        )
+        self.first = self.stages[0].ask(self.stages[0].columns)
+        self.columns = {column.name: column for stage in self.stages for column in stage.columns}
+        self._never = {code.name for code in codes} - self.columns.keys()
+
+    def find(self, name: Any) -> _Column | None:
+        """Return the column of a name that is no key: a number turned into text, as tables do, or an error.
+
+        None is a column that the design never buys.
+        """
+        if (column := self.columns.get(str(name))) is not None or str(name) in self._never:
+            return column
+        inside = [column.name for column in self.columns.values() if column.unit == name]
+        if inside:
+            raise InvalidInputError(f"{name!r} is what is bought; give the values of its columns {inside}.")
+        close = get_close_matches(str(name), self.columns, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"columns: {shorten(list(self.columns))}."
+        raise InvalidInputError(f"there is no column {shorten(name)}; {hint}")
+
+    def fingerprint(self, rule: RejectRule) -> str:
+        """Return 16 digits that tell deployed classifiers apart, the same in every process."""
+        return sha256(self._digest + rule.key.encode()).hexdigest()[:16]
+
+    @cached_property
+    def _digest(self) -> bytes:
+        digest = sha256(ascii(self.classes).encode())
+        for stage in self.stages:
+            columns = [(column.unit, column.start, _recipe(column.code)) for column in stage.columns]
+            digest.update(ascii((stage.price, stage.paid, columns)).encode())
+            digest.update(_weights(stage.model, stage.seen.size).astype("<f8").tobytes())
+        return digest.digest()
+
+
+def plain_classes(classes: NDArray[Any]) -> list[Any]:
+    """Return class labels as plain Python, which JSON can hold."""
+    return [label.item() if isinstance(label, np.generic) else label for label in classes.tolist()]
+
+
+def _recipe(code: ColumnCode) -> tuple[Any, ...]:
+    """Return all that matters of how a column is encoded, in a fixed order."""
+    if isinstance(code, CurveCode):
+        return code.name, code.knots, code.curves, code.at_zero, code.flags_missing
+    if isinstance(code, NumberCode):
+        return code.name, code.mean, code.inverse_scale, code.flags_missing
+    return code.name, code.categories, sorted(str(category) for category in code.rare)
+
+
+def _weights(model: StageModel, n_columns: int) -> FloatArray:
+    """Return numbers that tell trained models apart: the weights, or what an estimator answers to fixed rows.
+
+    Answers do not depend on how an estimator was stored and loaded; they are rounded because the order of a sum may.
+    """
+    if isinstance(model, LogisticModel):
+        return np.column_stack([model.coef_, model.intercept_])
+    spread = np.array([4.0 * (i * 0.6180339887498949 % 1.0) - 2.0 for i in range(_N_PROBES * n_columns)])
+    answers = model.predict_proba(spread.reshape(_N_PROBES, n_columns))
+    return np.asarray(answers, dtype=np.float64).round(9)

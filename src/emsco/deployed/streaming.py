@@ -1,0 +1,192 @@
+"""Files larger than memory, decided block by block: one block is read ahead and one written behind."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+import os
+from pathlib import Path
+from tempfile import mkstemp
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.data.encoding import NumberCode
+from emsco.data.files import TableFile
+from emsco.data.table import Table
+from emsco.exceptions import FileError, InvalidInputError
+
+if TYPE_CHECKING:
+    from emsco.estimators import EMSCOClassifier, MultiStageClassifier
+
+COLUMNS = ("label", "confidence", "stage", "cost", "bought")
+_TYPES = ("string", "double", "int64", "double", "string")
+INCONCLUSIVE = "inconclusive"
+
+
+@dataclass
+class Totals:
+    """What became of all rows of a file.
+
+    Attributes
+    ----------
+    n_rows, n_conclusive : int
+    left : list of int
+        Rows that left at each stage.
+    cost : float
+        What all of them paid.
+    """
+
+    n_rows: int
+    n_conclusive: int
+    left: list[int]
+    cost: float
+
+
+def predict_file(
+    clf: "EMSCOClassifier | MultiStageClassifier",
+    source: TableFile,
+    target: str | Path,
+    *,
+    keep: Sequence[str] = (),
+    on_progress: Callable[[str, float, str], None] | None = None,
+) -> Totals:
+    """Decide every row of a file, and write a row for each: label, confidence, stage, cost, what was bought.
+
+    Three blocks of some 65,000 rows are held at a time, however long the file is. The output appears under its name
+    when it is complete.
+
+    Parameters
+    ----------
+    clf : fitted classifier
+    source : TableFile
+    target : path-like
+        A CSV file, or a Parquet file if its name ends in ``.parquet``. The label of a rejected row is *inconclusive*;
+        stages count from 1.
+    keep : sequence of str
+        Columns of the source to repeat in the output, first.
+    on_progress : callable or None
+        Called with a phase, the share done and the rows so far.
+    """
+    codes = clf._encoder.codes
+    source.require(keep)
+    clash = sorted(set(keep) & set(COLUMNS))
+    if clash:
+        raise FileError(f"the columns {clash} cannot be kept: the output has columns of these names.")
+    if INCONCLUSIVE in {str(label) for label in clf.classes_}:
+        raise FileError(f"a class is called {INCONCLUSIVE!r}, as rows without a label are; rename it and fit again.")
+    bought_columns = {codes[c].name for stage in clf.stages_ for c in stage.new_columns}
+    features = [name for name in source.names if name in bought_columns] if clf._named else source.names
+    if not clf._named and len(features) != clf.n_features_in_:
+        raise InvalidInputError(
+            f"{source.path} has {len(features)} columns, but the model was fitted on {clf.n_features_in_} without "
+            "names; give all of them, in the same order."
+        )
+    numbers = [code.name for code in codes if isinstance(code, NumberCode)] if clf._named else features
+    columns = [*features, *(name for name in keep if name not in features)]
+    labels = [*(str(label) for label in clf.classes_.tolist()), INCONCLUSIVE]
+    bought: list[str] = []
+    for stage in clf.stages_:
+        bought.append("; ".join(([bought[-1]] if bought else []) + list(stage.features)))
+    rule = clf._rule()
+    totals = Totals(0, 0, [0] * len(clf.stages_), 0.0)
+
+    def decide(block: Any) -> Any:
+        try:
+            confidence, code, stage = clf._outcomes(Table(block.select(features)), clf._cascade, rule)
+        except InvalidInputError as error:
+            if not totals.n_rows:
+                raise
+            raise InvalidInputError(
+                f"{error} (Rows are counted from row {totals.n_rows:,} of {source.path}.)"
+            ) from error
+        conclusive = rule.confident(confidence, code, stage)
+        left = np.bincount(stage, minlength=len(totals.left))
+        totals.n_rows += len(stage)
+        totals.n_conclusive += int(conclusive.sum())
+        totals.left = [a + b for a, b in zip(totals.left, left.tolist(), strict=True)]
+        totals.cost += float(np.dot(left, clf._paid))
+        code[~conclusive] = len(labels) - 1
+        columns = (_chosen(code, labels), confidence, stage + 1, clf._paid.take(stage), _chosen(stage, bought))
+        decided = block.select(list(keep))
+        for name, column in zip(COLUMNS, columns, strict=True):
+            decided = decided.append_column(name, column if name in ("label", "bought") else [column])
+        return decided
+
+    blocks = source.blocks(columns, numbers=numbers)
+    nothing = [(name, "string") for name in keep] + list(zip(COLUMNS, _TYPES, strict=True))
+    with _Output(Path(target), nothing) as output, ThreadPoolExecutor(2) as pool:
+        ahead: Future[Any] = pool.submit(next, blocks, None)
+        behind: Future[None] | None = None
+        while (block := ahead.result()) is not None:
+            ahead = pool.submit(next, blocks, None)
+            decided = decide(block)
+            if behind is not None:
+                behind.result()
+            behind = pool.submit(output.write, decided)
+            if on_progress is not None:
+                on_progress("deciding", source.share_read, f"{totals.n_rows:,} rows")
+        if behind is not None:
+            behind.result()
+    return totals
+
+
+class _Output:
+    """A table file that is written block by block, and takes its name when it is complete."""
+
+    def __init__(self, path: Path, nothing: Sequence[tuple[str, str]]) -> None:
+        self._path = path
+        self._nothing = nothing
+        self._writer: Any = None
+        self._part = Path()
+
+    def __enter__(self) -> Self:
+        try:
+            handle, part = mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
+        except OSError as error:
+            raise FileError(f"{self._path} cannot be written: {error.strerror}.") from error
+        os.close(handle)
+        self._part = Path(part)
+        return self
+
+    def write(self, table: Any) -> None:
+        """Add rows."""
+        try:
+            self._writer_for(table.schema).write_table(table)
+        except OSError as error:
+            raise FileError(f"{self._path} cannot be written: {error}.") from error
+
+    def _writer_for(self, schema: Any) -> Any:
+        from pyarrow import csv, parquet
+
+        if self._writer is None:
+            kind = parquet.ParquetWriter if self._path.suffix.lower() == ".parquet" else csv.CSVWriter
+            self._writer = kind(str(self._part), schema)
+        return self._writer
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        import pyarrow
+
+        if kind is None:
+            self._writer_for(pyarrow.schema(self._nothing))
+        if self._writer is not None:
+            self._writer.close()
+        if kind is not None:
+            self._part.unlink()
+            return
+        self._part.chmod(0o666 & ~_umask())
+        self._part.replace(self._path)
+
+
+def _chosen(places: NDArray[np.intp], names: Sequence[str]) -> Any:
+    """Return the name at each place, as an Arrow column that holds each name once."""
+    import pyarrow
+
+    column = pyarrow.DictionaryArray.from_arrays(places.astype(np.int32), pyarrow.array(names, pyarrow.string()))
+    return pyarrow.chunked_array([column])
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

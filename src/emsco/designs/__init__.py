@@ -1,0 +1,1 @@
+"""Ways to buy features in stages."""

@@ -1,0 +1,37 @@
+"""Which designs pass to the next generation unchanged (§3.2.2, and SPEC of unique: one per objective vector)."""
+
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.arrays import FloatArray, IntArray
+from emsco.designs.partition import stage_counts
+
+
+def best_first(population: IntArray, rank: NDArray[np.int64], norms: FloatArray) -> NDArray[np.intp]:
+    """Return the order of decreasing fitness; on a tie, fewer stages first, then fewer features, then the smaller row.
+
+    Fitness increases with rank, and within a rank with the norm (Property 2), so these two are compared instead.
+    """
+    n_bought = (population >= 0).sum(axis=1)
+    return np.lexsort((*population.T[::-1], n_bought, stage_counts(population), -norms, -rank))
+
+
+def unique_vectors(order: NDArray[np.intp], vectors: IntArray) -> NDArray[np.intp]:
+    """Return the first design of each distinct objective vector, in the given order."""
+    _, first = np.unique(vectors[order], axis=0, return_index=True)
+    return order[np.sort(first)]
+
+
+def count_elite(n_unique: int, n_nondominated: int, *, elite_fraction: float, population_size: int) -> int:
+    """Return max(ceil(b u), e): how many of the u unique designs, e of them non-dominated, pass (§3.2.2).
+
+    The fraction alone never claims more than four fifths of the population: some must be children.
+    """
+    return max(min(ceil(elite_fraction * n_unique), 4 * population_size // 5), n_nondominated)
+
+
+def next_size(n_elite: int, population_size: int) -> int:
+    """Return the size of the next population: at least a fifth of it are children, however many elites there are."""
+    return max(population_size, -(-5 * n_elite // 4))

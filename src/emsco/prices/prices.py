@@ -1,0 +1,422 @@
+"""What buying costs: units, their prices, and the bill of a design.
+
+A *unit* is what is bought at once: usually one column, or several (a blood panel). The search assigns units to
+stages. Money is counted in whole *ticks* (a tick is one price unit divided by ``PriceList.scale``), so two designs
+that cost the same compare as equal whatever the order of the additions.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from itertools import chain
+from math import fsum
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from emsco.exceptions import InvalidInputError, InvalidPricesError
+
+_MAX_TOTAL_TICKS = 2**40  # the largest sum of all prices; times the largest number of samples it fits an int64
+MAX_SAMPLES = 2**22
+_DECIMAL_SCALES = tuple(10.0**decimals for decimals in range(7))
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices of units that may yield several columns each.
+
+    Parameters
+    ----------
+    units : mapping of str to sequence of str
+        For each unit that yields several columns, or a column of another name, the columns it yields. Columns that no
+        unit names are units of their own, under their own name.
+    price : mapping of str to float
+        The price of every unit, at least 0. A free unit (price 0) is one you know from the start.
+    groups : mapping of str to sequence of str
+        Units that share a cost, such as drawing blood: whoever buys one of a group pays its price, and for every other
+        one of the group, then or later, its discount. Price minus discount, the shared cost, is the same in a group.
+    discount : mapping of str to float
+        What each unit of a group costs once the shared cost is paid.
+    overhead : float
+        What a stage costs besides what it buys, such as a visit or the evaluation of a classifier. Every input pays it
+        for each stage that it reaches, the first one included.
+    parallel : bool
+        Prices are times, and what a stage buys is bought at the same time: the stage takes as long as its slowest new
+        unit, where the first units of a group take their shared time too. Overhead is added to that. Times of stages
+        add up, so the cost of an input is how long it waits.
+
+    Examples
+    --------
+    >>> prices = Prices(units={"blood panel": ["sodium", "creatinine"]}, price={"age": 0, "blood panel": 40})
+    >>> resolve(prices, ["age", "sodium", "creatinine"]).unit_names
+    ('age', 'blood panel')
+
+    Two blood tests at 7 and 5, of which 2 are for drawing the blood:
+
+    >>> prices = Prices(price={"lipids": 7, "glucose": 5}, groups={"blood": ["lipids", "glucose"]},
+    ...                 discount={"lipids": 5, "glucose": 3})
+    >>> resolve(prices, ["lipids", "glucose"]).total
+    10.0
+
+    A test of 3 days and one of 1 day, asked for together, and half a day for the visit:
+
+    >>> resolve(Prices(price={"culture": 3, "smear": 1}, overhead=0.5, parallel=True), ["culture", "smear"]).total
+    3.5
+    """
+
+    units: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    price: Mapping[str, float] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    discount: Mapping[str, float] = field(default_factory=dict)
+    overhead: float = 0.0
+    parallel: bool = False
+
+
+Costs: TypeAlias = ArrayLike | Mapping[Any, float] | Prices | None
+
+
+@dataclass(frozen=True)
+class PriceList:
+    """Prices matched with the columns of one table.
+
+    What a stage costs follows from the units that it buys and from those owned before: the sum of the own prices of
+    the new ones and of the shared costs of the groups that it opens, of which no unit was owned. In parallel it is the
+    largest of the new units' own prices, each with its group's shared cost if the stage opens the group. The overhead
+    is added. A stage that buys nothing costs nothing.
+
+    Attributes
+    ----------
+    unit_names : tuple of str
+    unit_columns : tuple of tuple of int
+        Positions of the columns each unit yields.
+    prices : ndarray of shape (n_units,)
+        What each unit costs alone, as the user gave it.
+    own_prices : ndarray of shape (n_units,)
+        The same without the shared cost of its group.
+    group_names : tuple of str
+    groups : ndarray of shape (n_units, n_groups)
+        Which units are in which group.
+    shared_prices : ndarray of shape (n_groups,)
+    own_ticks, shared_ticks : ndarray of shape (n_units,) and (n_groups,)
+        Whole prices, by which the search compares. They are exact for prices of up to six decimals whose sum is below
+        2**40 in units of the last decimal; others are rounded to one part in 2**40 of the sum, and never to 0.
+    scale : float
+        Ticks per unit of money.
+    overhead, overhead_ticks : float and int
+        What each stage costs besides.
+    parallel : bool
+        Whether a stage costs its slowest unit instead of the sum.
+    """
+
+    unit_names: tuple[str, ...]
+    unit_columns: tuple[tuple[int, ...], ...]
+    prices: NDArray[np.float64]
+    own_prices: NDArray[np.float64]
+    group_names: tuple[str, ...]
+    groups: NDArray[np.bool_]
+    shared_prices: NDArray[np.float64]
+    own_ticks: NDArray[np.int64]
+    shared_ticks: NDArray[np.int64]
+    scale: float
+    overhead: float = 0.0
+    overhead_ticks: int = 0
+    parallel: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("prices", "own_prices", "groups", "shared_prices", "own_ticks", "shared_ticks"):
+            getattr(self, name).setflags(write=False)
+
+    @property
+    def n_units(self) -> int:
+        """Number of units, the ``n_features`` of the search."""
+        return len(self.unit_names)
+
+    @property
+    def total(self) -> float:
+        """Price of buying everything in one stage."""
+        return self.price_of(np.ones(self.n_units, dtype=np.bool_))
+
+    @property
+    def least(self) -> float:
+        """The smallest price that is not 0; 1 if all are."""
+        prices = np.concatenate([self.prices, self.own_prices, [self.overhead]])
+        return float(min(prices[prices > 0], default=1.0))
+
+    @property
+    def rule(self) -> str:
+        """What a stage costs, in a sentence."""
+        cost = "takes as long as the slowest of what it buys" if self.parallel else "costs the sum of what it buys"
+        shared = ", what a group shares once" if self.group_names else ""
+        overhead = f", and {self.overhead:,.6g} for itself" if self.overhead else ""
+        return f"A stage {cost}{shared}{overhead}."
+
+    def price_of(self, new: NDArray[np.bool_], owned: NDArray[np.bool_] | None = None) -> float:
+        """Return what a stage that buys units costs, given those that are owned already."""
+        owned = np.zeros_like(new) if owned is None else owned
+        if self._is_decimal:
+            return int(self.stage_ticks(np.stack([owned, owned | new]))[1]) / self.scale
+        return fsum(self._terms(new, owned))
+
+    def paid(self, acquired: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return what an input has paid by the end of each stage.
+
+        Parameters
+        ----------
+        acquired : ndarray of shape (n_stages, n_units)
+            Units owned by the end of each stage.
+        """
+        if self._is_decimal:
+            return np.asarray(self.stage_ticks(acquired).cumsum() / self.scale)
+        before = np.vstack([np.zeros_like(acquired[:1]), acquired[:-1]])
+        terms = [self._terms(owned & ~known, known) for known, owned in zip(before, acquired, strict=True)]
+        return np.array([fsum(chain.from_iterable(terms[: j + 1])) for j in range(len(terms))])
+
+    def stage_ticks(self, acquired: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return what each stage adds to the bill of an input that reaches it.
+
+        Parameters
+        ----------
+        acquired : ndarray of shape (..., n_stages, n_units)
+            Units owned by the end of each stage.
+        """
+        if self.parallel:
+            return self._parallel_ticks(acquired)
+        # Sums of ticks stay below 2**53, so the float product is exact, and BLAS does it.
+        owned = (acquired.astype(np.float64) @ self.own_ticks.astype(np.float64)).astype(np.int64)
+        for members, ticks in zip(self.groups.T, self.shared_ticks, strict=True):
+            owned += ticks * acquired[..., members].any(axis=-1)
+        stages = np.diff(owned, axis=-1, prepend=0)
+        if self.overhead_ticks:
+            stages += self.overhead_ticks * (np.diff(acquired.sum(axis=-1), axis=-1, prepend=0) > 0)
+        return stages
+
+    def set_ticks(self, units: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Return, for sets of units, (n_sets, n_units), the sum of their prices; in parallel, the largest own one."""
+        if self.parallel:
+            return np.asarray((units * self.own_ticks).max(axis=-1))
+        return self.stage_ticks(units[:, None, :])[:, 0] - self.overhead_ticks * units.any(axis=-1)
+
+    def _parallel_ticks(self, acquired: NDArray[np.bool_]) -> NDArray[np.int64]:
+        owned = np.zeros_like(acquired)
+        owned[..., 1:, :] = acquired[..., :-1, :]
+        new = acquired & ~owned
+        times = new * self.own_ticks
+        for members, ticks in zip(self.groups.T, self.shared_ticks, strict=True):
+            opened = ~owned[..., members].any(axis=-1, keepdims=True)
+            times[..., members] += ticks * (opened & new[..., members])
+        return np.asarray(times.max(axis=-1) + self.overhead_ticks * new.any(axis=-1))
+
+    @property
+    def _is_decimal(self) -> bool:
+        """Whether sums of ticks are exact."""
+        return self.scale in _DECIMAL_SCALES
+
+    def _terms(self, new: NDArray[np.bool_], owned: NDArray[np.bool_]) -> list[float]:
+        """Return the prices that add up to that of a stage."""
+        if not new.any():
+            return []
+        opened = self.groups[new].any(axis=0) & ~self.groups[owned].any(axis=0)
+        own, shared = self.own_prices[new], self.shared_prices * opened
+        if self.parallel:
+            on_top = self.groups[new] @ shared
+            slowest = int(np.argmax(own + on_top))
+            return [float(own[slowest]), float(on_top[slowest]), self.overhead]
+        return [*own.tolist(), *shared.tolist(), self.overhead]
+
+
+def _from_series(series: Any, names: list[str]) -> PriceList:
+    """Match a pandas Series by its index, unless that only counts the rows."""
+    if list(series.index) == list(range(len(series))) and names[: len(series)] != [str(i) for i in series.index]:
+        return resolve(series.to_numpy(), names)
+    return _from_units(Prices(price=series.to_dict()), names)
+
+
+def resolve(costs: Costs, column_names: Sequence[str]) -> PriceList:
+    """Match prices with columns; every way to give prices ends here.
+
+    Parameters
+    ----------
+    costs : None, array-like, mapping or Prices
+        None: every column costs 1. An array: in column order. A mapping: by column name.
+    column_names : sequence of str
+    """
+    names = [str(name) for name in column_names]
+    if costs is None:
+        costs = np.ones(len(names))
+    if isinstance(costs, Prices):
+        return _from_units(costs, names)
+    if isinstance(costs, Mapping):
+        return _from_units(Prices(price=costs), names)
+    module = type(costs).__module__.partition(".")[0]
+    if module == "pandas" and hasattr(costs, "to_dict") and getattr(costs, "ndim", 0) == 1:
+        return _from_series(costs, names)
+    try:
+        values = np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidPricesError(
+            f"costs must be numbers, a mapping of column name to price, or emsco.Prices; got {costs!r}."
+        ) from error
+    if values.ndim != 1 or values.size != len(names):
+        raise InvalidPricesError(
+            f"costs has shape {values.shape}, but the table has {len(names)} columns; give one price per column, or a "
+            "mapping of column name to price."
+        )
+    return _price_list(names, [(i,) for i in range(len(names))], values.tolist())
+
+
+def _from_units(prices: Prices, names: list[str]) -> PriceList:
+    for part in ("units", "price", "groups", "discount"):
+        if not isinstance(getattr(prices, part), Mapping) and not hasattr(getattr(prices, part), "items"):
+            raise InvalidPricesError(
+                f"Prices: {part} must be a mapping by unit name; got {getattr(prices, part)!r}. As in "
+                "Prices(units={'panel': ['sodium', 'creatinine']}, price={'panel': 40, 'age': 1})."
+            )
+    position = {name: i for i, name in enumerate(names)}
+    owner: dict[int, str] = {}
+    for unit, columns in prices.units.items():
+        if isinstance(columns, str) or not hasattr(columns, "__len__") or len(columns) == 0:
+            raise InvalidPricesError(f"unit {unit!r} must list the columns it yields; got {columns!r}.")
+        for column in map(str, columns):
+            if column not in position:
+                raise InvalidPricesError(
+                    f"unit {unit!r} yields the column {column!r}, which the table does not have; columns: {names}."
+                )
+            if position[column] in owner:
+                raise InvalidPricesError(
+                    f"column {column!r} is in the units {owner[position[column]]!r} and {unit!r}; it can be in one."
+                )
+            owner[position[column]] = str(unit)
+    for i, name in enumerate(names):
+        if i in owner:
+            continue
+        if name in prices.units:
+            raise InvalidPricesError(f"{name!r} is both a unit and a column outside it; rename the unit.")
+        owner[i] = name
+    unit_columns: dict[str, list[int]] = {}
+    for i in range(len(names)):
+        unit_columns.setdefault(owner[i], []).append(i)
+    given = {str(unit): value for unit, value in prices.price.items()}
+    missing = [unit for unit in unit_columns if unit not in given]
+    unknown = [unit for unit in given if unit not in unit_columns]
+    inside = [unit for unit in unknown if unit in position]
+    if inside:
+        raise InvalidPricesError(f"there is a price for {inside}, which are inside a unit; price the unit alone.")
+    if missing or unknown:
+        lacking = f"no price for {missing}; add it (0 if known from the start). " if missing else ""
+        surplus = ""
+        if unknown:
+            near = get_close_matches(str(unknown[0]), [str(unit) for unit in unit_columns], n=1)
+            hint = f"is it {near[0]!r}?" if near else "leave it out, or correct its name."
+            surplus = f"There is a price for {unknown}, but the table has no such column or unit; {hint}"
+        raise InvalidPricesError((lacking + surplus).strip())
+    return _price_list(
+        list(unit_columns),
+        [tuple(columns) for columns in unit_columns.values()],
+        [given[u] for u in unit_columns],
+        {str(group): members for group, members in prices.groups.items()},
+        {str(unit): value for unit, value in prices.discount.items()},
+        prices.overhead,
+        prices.parallel,
+    )
+
+
+def _price_list(
+    names: list[str],
+    columns: list[tuple[int, ...]],
+    values: Sequence[Any],
+    group_members: Mapping[str, Sequence[str]] | None = None,
+    discount: Mapping[str, Any] | None = None,
+    overhead: Any = 0.0,
+    parallel: Any = False,
+) -> PriceList:
+    discount = discount or {}
+    overhead = _price(overhead, "overhead")
+    if not isinstance(parallel, bool | np.bool_):
+        raise InvalidPricesError(f"Prices: parallel must be True or False; got {parallel!r}.")
+    groups = _groups(names, group_members or {}, discount)
+    full = np.array([_price(value, name) for name, value in zip(names, values, strict=True)])
+    own = np.array([_price(discount.get(name, value), name) for name, value in zip(names, values, strict=True)])
+    # Whoever reaches a stage for every unit pays the overhead as often: it counts in the largest sum so many times.
+    overheads = np.full(len(names) if overhead else 0, overhead)
+    ticks, scale = to_ticks(np.concatenate([overheads, full, own] if discount else [overheads, full]))
+    overhead_ticks, ticks = int(ticks[0]) if overhead else 0, ticks[overheads.size :]
+    own_ticks = ticks[-len(names) :]
+    shared_prices = np.zeros(groups.shape[1])
+    shared_ticks = np.zeros(groups.shape[1], dtype=np.int64)
+    for g, (group, members) in enumerate(zip(group_members or {}, groups.T, strict=True)):
+        shared = (full - own)[members]
+        if shared.min() < 0 or not np.allclose(shared, shared[0], rtol=1e-9, atol=1e-9 * full.max()):
+            each = ", ".join(f"{n} {s:g}" for n, s in zip(np.array(names)[members], shared, strict=True))
+            raise InvalidPricesError(
+                f"price minus discount is the cost that the group {group!r} shares: it must be the same for all of the "
+                f"group, and not negative; got {each}."
+            )
+        shared_ticks[g] = (ticks[: len(names)] - own_ticks)[members].max()
+        shared_prices[g] = shared_ticks[g] / scale
+    return PriceList(
+        tuple(names), tuple(columns), full, own, tuple(group_members or ()), groups, shared_prices, own_ticks,
+        shared_ticks, scale, overhead, overhead_ticks, bool(parallel),
+    )  # fmt: skip
+
+
+def _price(value: Any, name: str) -> float:
+    try:
+        price = float(value)
+    except (TypeError, ValueError):
+        price = np.nan
+    if not (np.isfinite(price) and price >= 0):
+        raise InvalidPricesError(f"the price of {name!r} is {value!r}; a price is a number of at least 0.")
+    return price
+
+
+def _groups(
+    names: list[str], group_members: Mapping[str, Sequence[str]], discount: Mapping[str, Any]
+) -> NDArray[np.bool_]:
+    """Return which units are in which group, (n_units, n_groups)."""
+    position = {name: i for i, name in enumerate(names)}
+    groups = np.zeros((len(names), len(group_members)), dtype=np.bool_)
+    for g, (group, members) in enumerate(group_members.items()):
+        if isinstance(members, str) or not hasattr(members, "__len__") or len(members) == 0:
+            raise InvalidPricesError(f"group {group!r} must list its units; got {members!r}.")
+        for unit in map(str, members):
+            if unit not in position:
+                raise InvalidPricesError(f"group {group!r} holds {unit!r}, which is no unit; units: {names}.")
+            if groups[position[unit]].any():
+                raise InvalidPricesError(f"{unit!r} is in two groups, or twice in one; it can be in one.")
+            groups[position[unit], g] = True
+    grouped = {name for name, row in zip(names, groups, strict=True) if row.any()}
+    if grouped != set(discount):
+        lacking = sorted(grouped - set(discount))
+        surplus = sorted(set(discount) - grouped)
+        raise InvalidPricesError(
+            f"no discount for {lacking}, which share a cost; give what each costs once that is paid."
+            if lacking
+            else f"there is a discount for {surplus}, which are in no group; name their group, or leave it out."
+        )
+    return groups
+
+
+def to_ticks(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
+    """Return whole numbers and their scale: decimal where that is exact, binary fractions of the total otherwise."""
+    with np.errstate(over="ignore"):
+        total = float(values.sum())
+    for scale in _DECIMAL_SCALES:
+        if total * scale > _MAX_TOTAL_TICKS:
+            break
+        ticks = np.rint(values * scale)
+        if np.array_equal(ticks / scale, values):
+            return ticks.astype(np.int64), scale
+    with np.errstate(over="ignore"):
+        scale = float(np.divide(_MAX_TOTAL_TICKS, total))
+    if not (np.isfinite(total) and np.isfinite(scale)):
+        raise InvalidPricesError(f"the prices add up to {total!r}, which is too large or too small; use another unit.")
+    return np.where(values > 0, np.maximum(np.rint(values * scale), 1), 0).astype(np.int64), scale
+
+
+def check_validation_size(n_rows: int) -> None:
+    """Raise if the bill of so many rows could overflow the counters."""
+    if n_rows > MAX_SAMPLES:
+        raise InvalidInputError(
+            f"{n_rows:,} validation rows are more than the {MAX_SAMPLES:,} that can be counted; validate on fewer."
+        )

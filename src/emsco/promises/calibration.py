@@ -1,0 +1,125 @@
+"""The rows that calibrate a Guarantee: set aside before anything is learned, and looked at once, at the end."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.arrays import IntArray
+from emsco.data.labels import check_labels_known, plain_labels
+from emsco.data.splits import check_columns
+from emsco.data.table import BlankedTable, Rows, Table, check_size
+from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidTargetError, RareClassWarning
+from emsco.promises.guarantee import Guarantee, Plan, plan
+from emsco.scoring.answers import Answers
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationRows:
+    """Rows that neither training nor search sees.
+
+    Attributes
+    ----------
+    table : Table
+    rows : slice or ndarray of int
+        Which of its rows.
+    truth : ndarray of shape (n_rows,)
+        Class indices, -1 where the class is not trained: such a row can only get a wrong label.
+    """
+
+    table: Table
+    rows: Rows
+    truth: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class SetAside:
+    """What is left to learn from, once the calibration rows are out of reach.
+
+    Attributes
+    ----------
+    table : Table
+        With calibration rows blanked.
+    learn : slice or ndarray of int
+        Rows to learn from.
+    codes, classes : ndarray
+        Class indices of all rows of the table, and the classes of those to learn from.
+    calibration : CalibrationRows or None
+    """
+
+    table: Table
+    learn: Rows
+    codes: IntArray
+    classes: NDArray[Any]
+    calibration: CalibrationRows | None
+
+
+def set_aside(
+    threshold: Any,
+    table: Table,
+    codes: IntArray,
+    classes: NDArray[Any],
+    X_cal: Any,
+    y_cal: Any,
+    rng: np.random.Generator,
+) -> SetAside:
+    """Take the calibration rows out, if the threshold is a Guarantee.
+
+    They are drawn without looking at their classes: rows of the same kind as new ones, so that errors are binomial.
+    """
+    if (X_cal is None) != (y_cal is None):
+        raise InvalidInputError("give X_cal and y_cal together, or neither.")
+    if not isinstance(threshold, Guarantee):
+        if X_cal is not None:
+            raise InvalidParameterError("X_cal and y_cal calibrate a promise; give threshold=Guarantee(...) with them.")
+        return SetAside(table, slice(None), codes, classes, None)
+    if X_cal is not None:
+        other = Table(X_cal)
+        check_size(other)
+        check_columns(other, table, "X_cal")
+        truth = _codes_of(y_cal, classes, other.n_rows)
+        return SetAside(table, slice(None), codes, classes, CalibrationRows(other, slice(None), truth))
+    n_calibration = max(round(table.n_rows * float(threshold.calibration)), 1)
+    shuffled = rng.permutation(table.n_rows)
+    rows, learn = np.sort(shuffled[:n_calibration]), np.sort(shuffled[n_calibration:])
+    trained = np.bincount(codes[learn], minlength=classes.size) > 0
+    if trained.sum() < 2:
+        raise InvalidTargetError(
+            f"of {table.n_rows} rows, {n_calibration} calibrate, and the rest holds one class only; add rows, or give "
+            "X_cal and y_cal."
+        )
+    if not trained.all():
+        warnings.warn(
+            f"all rows of the classes {classes[~trained].tolist()} calibrate, so these classes are never predicted; "
+            "add rows of them.",
+            RareClassWarning,
+            stacklevel=4,
+        )
+    codes = np.where(trained, np.cumsum(trained) - 1, -1)[codes]
+    calibration = CalibrationRows(table, rows, codes[rows])
+    return SetAside(BlankedTable(table, rows), learn, codes, classes[trained], calibration)
+
+
+def plan_checks(
+    guarantee: Any, designs: IntArray, answers: Callable[[IntArray], Answers], rows: CalibrationRows, n_classes: int
+) -> list[Plan]:
+    """Decide, by what designs say of pilot rows, how each will be checked."""
+    return [plan(guarantee, answers(design), n_classes=n_classes, n_rows=rows.truth.size) for design in designs]
+
+
+def _codes_of(y: Any, classes: NDArray[Any], n_rows: int) -> IntArray:
+    """Return labels as class indices, -1 where the class was not trained."""
+    labels = plain_labels(y)
+    if labels.shape != (n_rows,):
+        raise InvalidTargetError(
+            f"y_cal has the shape {labels.shape}, X_cal has {n_rows} rows; give one label per row."
+        )
+    check_labels_known(labels, "y_cal")
+    position = {label: code for code, label in enumerate(classes.tolist())}
+    codes = np.array([position.get(label, -1) for label in labels.tolist()], dtype=np.int64)
+    if (codes < 0).all():
+        raise InvalidTargetError(f"y_cal holds none of the classes {classes.tolist()} that y holds.")
+    return codes

@@ -1,0 +1,166 @@
+"""Thresholds that are part of a design: one for its early exits, another for its last stage."""
+
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from emsco.arrays import FloatArray, IntArray
+from emsco.designs.partition import acquired_sets, stage_counts
+from emsco.promises.guarantee import Guarantee
+from emsco.scoring.answers import Answers
+from emsco.scoring.cascade import Tally, join_tallies
+from emsco.scoring.front import Front, make_front
+from emsco.scoring.judge import Judge, Task
+from emsco.scoring.objectives import PAPER
+from emsco.scoring.rejection import RejectRule
+
+AUTO = "auto"
+SEARCHED = 0.85  # what designs are searched with; the thresholds of each are chosen afterwards
+EXITS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.88, 0.9, 0.92, 0.94, 0.96, 0.97, 0.98, 0.99, 0.995)
+LASTS = (0.0, *EXITS)  # 0: whoever is left gets a label
+_AT_ONCE = 50_000  # designs with thresholds that are compared in one go
+_MOST = 1_600  # points of a front
+
+_Part: TypeAlias = tuple[IntArray, FloatArray, Tally]  # designs, their thresholds and counts
+
+
+def is_auto(threshold: Any) -> bool:
+    """Return whether thresholds are chosen with the design."""
+    return isinstance(threshold, str) and threshold == AUTO
+
+
+def searched_with(threshold: Any) -> float | None:
+    """Return the one threshold that all designs were searched with, if each has another one now; else None."""
+    if isinstance(threshold, Guarantee):
+        return threshold.searched
+    return SEARCHED if is_auto(threshold) else None
+
+
+def rule_of(exit_at: float, last_at: float, n_stages: int) -> RejectRule:
+    """Return the rule of a design that many stages deep.
+
+    Examples
+    --------
+    >>> rule_of(0.95, 0.8, n_stages=3).in_words(["ham", "spam"])
+    '95 % (stages 1 to 2), 80 % (from stage 3 on)'
+    """
+    return RejectRule.of([[exit_at]] * (n_stages - 1) + [[last_at]])
+
+
+def untuned(front: Front) -> Front:
+    """Return a front whose designs all have the threshold that they were searched with."""
+    return replace(front, thresholds=np.full((len(front), 2), SEARCHED))
+
+
+def tune(designs: IntArray, judge: Judge) -> Front:
+    """Return the front of designs with thresholds: every pair of `EXITS` and `LASTS` is tried for promising ones.
+
+    Promising is what no other design beats where both have the same threshold at all stages, any of `EXITS`.
+
+    Parameters
+    ----------
+    designs : ndarray of shape (n_designs, n_units)
+    judge : Judge
+        It is left with another threshold.
+    """
+    task = judge.task
+    kept: list[_Part] = []
+    for design in _promising(designs, judge):
+        kept.append(_counted(design, judge.answers(design), task))
+        if sum(len(part[0]) for part in kept) > _AT_ONCE:
+            kept = [_best(kept, task)]
+    found, thresholds, tally = _thinned(_best(kept, task), task)
+    ties = [design[None] for design in found]
+    n_ties = np.ones(len(found), dtype=np.int64)
+    return make_front(found, tally, n_ties, ties, task.prices, aims=task.aims, thresholds=thresholds)
+
+
+def _thinned(part: _Part, task: Task) -> _Part:
+    """Return some `_MOST` points, a quarter of these at least: where many are alike the best of them.
+
+    Points are alike that are in the same cell of a grid of all objectives but one, as many in each row of it as in any
+    other; the best has the most of that one: accuracy, if it is an objective. The best of each objective and by the
+    combined score are always kept.
+    """
+    tally = part[2]
+    if len(part[0]) <= _MOST:
+        return part
+    names = PAPER if task.aims is None else task.aims.names
+    values = task.measure(tally).to_minimise
+    free = next((i for i, name in enumerate(names) if name not in ("coverage", "cost", "stages")), 0)
+    place = np.argsort(np.argsort(values, axis=0, kind="stable"), axis=0, kind="stable")
+    place = np.delete(place, free, axis=1)
+    order = np.lexsort((values[:, free],))
+    n_cells, first = int(_MOST ** (1 / (len(names) - 1))), order[:0]
+    while first.size < _MOST // 4:  # with many objectives most points are in few cells of a coarse grid
+        first = np.unique((place * n_cells // len(values))[order], axis=0, return_index=True)[1]
+        n_cells += 1
+    kept = [order[first], values.argmin(axis=0), [task.score(tally).argmax()]]
+    rows = np.unique(np.concatenate(kept))
+    return part[0][rows], part[1][rows], tally.select(rows)
+
+
+def _promising(designs: IntArray, judge: Judge) -> IntArray:
+    """Return the designs that are on the front of all designs and thresholds, one threshold for all their stages."""
+    kept: list[_Part] = []
+    for exit_at in EXITS:
+        judge.cache.set_threshold(exit_at)
+        part = designs, np.full((len(designs), 2), exit_at), judge.tally(designs)
+        kept = [_best([*kept, part], judge.task)]
+    return np.unique(kept[0][0], axis=0)
+
+
+def _best(parts: list[_Part], task: Task) -> _Part:
+    """Return what is non-dominated of all; of equals, that with few stages, few units and low thresholds."""
+    designs, thresholds = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+    tally = join_tallies(*(part[2] for part in parts))
+    n_bought = (designs >= 0).sum(axis=1)
+    best = task.best(tally, stage_counts(designs), n_bought, thresholds[:, 0], thresholds[:, 1])
+    return designs[best], thresholds[best], tally.select(best)
+
+
+def _counted(design: IntArray, answers: Answers, task: Task) -> _Part:
+    """Count what becomes of the samples of a design at every pair of thresholds."""
+    n_stages = len(answers.confidence)
+    exits = EXITS if n_stages > 1 else EXITS[:1]
+    pairs = [_confusion(answers, exit_at, task.n_classes) for exit_at in exits]
+    reached = np.repeat(np.array([reached for reached, _ in pairs]), len(LASTS), axis=0)
+    confusion = np.concatenate([counts for _, counts in pairs])
+    thresholds = np.array([(exit_at, last_at) for exit_at in exits for last_at in LASTS])
+    if n_stages == 1:
+        thresholds[:, 0] = thresholds[:, 1]
+    n_pairs = len(thresholds)
+    paid = task.prices.stage_ticks(acquired_sets(design[None])[0])
+    tally = Tally(
+        n_samples=answers.truth.size,
+        reached=reached,
+        n_conclusive=confusion[:, :, :-1].sum(axis=(1, 2)),
+        n_correct=np.trace(confusion, axis1=1, axis2=2),
+        total_ticks=(reached * paid).sum(axis=1),
+        scale=task.prices.scale,
+        least_price=task.prices.least,
+    )
+    if task.aims is not None:
+        tally = replace(tally, values=task.aims.score(tally, np.full(n_pairs, n_stages), confusion))
+    return np.tile(design, (n_pairs, 1)), thresholds, tally
+
+
+def _confusion(answers: Answers, exit_at: float, n_classes: int) -> tuple[IntArray, IntArray]:
+    """Return how many samples reach each stage, and by last threshold, true class and label (none last) how many leave.
+
+    A sample is counted by the highest last threshold at which it still gets a label; lower ones give it too.
+    """
+    n_stages, n_samples = answers.confidence.shape
+    early = answers.confidence[:-1] >= exit_at
+    stage = np.where(early.any(axis=0), early.argmax(axis=0) if n_stages > 1 else 0, n_stages - 1)
+    rows = np.arange(n_samples)
+    label = answers.label[stage, rows].astype(np.int64)
+    level = np.searchsorted(LASTS, answers.confidence[-1], side="right") - 1
+    level[stage < n_stages - 1] = len(LASTS) - 1
+    cell = (level * n_classes + answers.truth) * n_classes + label
+    counts = np.bincount(cell, minlength=len(LASTS) * n_classes**2).reshape(len(LASTS), n_classes, n_classes)
+    given = counts[::-1].cumsum(axis=0)[::-1]
+    rejected = given[:1].sum(axis=2) - given.sum(axis=2)
+    left = np.bincount(stage, minlength=n_stages)
+    return left[::-1].cumsum()[::-1], np.concatenate([given, rejected[:, :, None]], axis=2)

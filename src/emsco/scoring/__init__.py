@@ -1,0 +1,1 @@
+"""What designs achieve: counts along their stages, objectives, ranks, fronts."""

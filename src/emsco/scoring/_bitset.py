@@ -1,0 +1,171 @@
+"""Sets of samples as rows of 64-bit words: pack, and walk designs over them. Arrays in, arrays out, no checks."""
+
+from typing import Any
+
+import numpy as np
+
+from emsco._compile import kernel
+from emsco._scalar import popcount
+
+Array = Any
+
+
+def pack(bits: Array) -> Array:
+    """Words (n_rows, n_words) of a boolean array (n_rows, n_samples); the bits past the last sample are zero."""
+    n_rows, n_samples = bits.shape
+    n_words = -(-n_samples // 64)
+    packed = np.zeros((n_rows, n_words * 8), dtype=np.uint8)
+    packed[:, : -(-n_samples // 8)] = np.packbits(bits, axis=1, bitorder="little")
+    return packed.view(np.uint64)
+
+
+@kernel()
+def walk(
+    slots: Array,
+    n_stages: Array,
+    everyone: Array,
+    confident: Array,
+    right: Array,
+    reached: Array,
+    n_conclusive: Array,
+    n_correct: Array,
+) -> None:
+    """Send all samples through each design and count them (paper, section 2).
+
+    ``slots[d, j]`` is the row of ``confident`` and ``right`` (confident and correct) that belongs to stage j of design
+    d. Fills ``reached[d, j]``, the samples that reach (and pay for) stage j, and the counts of those that leave with a
+    label and with the right one.
+    """
+    n_words = everyone.size
+    waiting = np.empty(n_words, np.uint64)
+    for d in range(slots.shape[0]):
+        n_waiting = 0
+        for w in range(n_words):
+            waiting[w] = everyone[w]
+            n_waiting += popcount(waiting[w])
+        n_samples = n_waiting
+        correct = 0
+        for j in range(n_stages[d]):
+            reached[d, j] = n_waiting
+            if n_waiting == 0:
+                continue
+            slot = slots[d, j]
+            n_waiting = 0
+            for w in range(n_words):
+                correct += popcount(waiting[w] & right[slot, w])
+                waiting[w] &= ~confident[slot, w]
+                n_waiting += popcount(waiting[w])
+        n_conclusive[d] = n_samples - n_waiting
+        n_correct[d] = correct
+
+
+@kernel()
+def walk_two_classes(
+    slots: Array,
+    n_stages: Array,
+    truth: Array,
+    confident: Array,
+    labels: Array,
+    reached: Array,
+    confusion: Array,
+) -> None:
+    """Do what ``walk_by_class`` does, for two classes: three counts at the end, from which the others follow."""
+    n_words = truth.shape[1]
+    no, yes = truth[0], truth[1]
+    waiting = np.empty(n_words, np.uint64)
+    told = np.empty(n_words, np.uint64)
+    n_no = n_yes = 0
+    for w in range(n_words):
+        n_no += popcount(no[w])
+        n_yes += popcount(yes[w])
+    for d in range(slots.shape[0]):
+        for w in range(n_words):
+            waiting[w] = no[w] | yes[w]
+            told[w] = 0
+        n_waiting = n_no + n_yes
+        for j in range(n_stages[d]):
+            reached[d, j] = n_waiting
+            if n_waiting == 0:
+                continue
+            slot = slots[d, j]
+            n_waiting = 0
+            for w in range(n_words):
+                told[w] |= waiting[w] & labels[slot, 0, w]
+                waiting[w] &= ~confident[slot, w]
+                n_waiting += popcount(waiting[w])
+        false = right = silent = 0
+        for w in range(n_words):
+            false += popcount(told[w] & no[w])
+            right += popcount(told[w] & yes[w])
+            silent += popcount(waiting[w] & yes[w])
+        confusion[d, 0, 0] = n_no - false - (n_waiting - silent)
+        confusion[d, 0, 1] = false
+        confusion[d, 0, 2] = n_waiting - silent
+        confusion[d, 1, 0] = n_yes - right - silent
+        confusion[d, 1, 1] = right
+        confusion[d, 1, 2] = silent
+
+
+@kernel()
+def walk_by_class(
+    slots: Array,
+    n_stages: Array,
+    truth: Array,
+    confident: Array,
+    labels: Array,
+    reached: Array,
+    confusion: Array,
+) -> None:
+    """Send all samples through each design and count them by true class and label.
+
+    Row t of ``truth`` holds the samples of class t; ``labels[s, b]`` those of which slot s is confident and that it
+    gives a class whose bit b is set. Fills ``reached`` as ``walk`` does, and ``confusion[d, t, p]``, the samples of
+    class t that leave with the label p, the last p those that leave with none.
+
+    Labels are written down as samples leave, and counted at the end; label 0, whose bits are all zero, is what is left
+    of a class.
+    """
+    n_classes, n_words = truth.shape
+    n_bits = labels.shape[1]
+    waiting = np.empty(n_words, np.uint64)
+    these = np.empty(n_words, np.uint64)
+    told = np.empty((n_bits, n_words), np.uint64)
+    everyone = np.zeros(n_words, np.uint64)
+    n_true = np.zeros(n_classes, np.int64)
+    for t in range(n_classes):
+        for w in range(n_words):
+            everyone[w] |= truth[t, w]
+            n_true[t] += popcount(truth[t, w])
+    for d in range(slots.shape[0]):
+        waiting[:] = everyone
+        told[:] = 0
+        n_waiting = n_true.sum()
+        for j in range(n_stages[d]):
+            reached[d, j] = n_waiting
+            if n_waiting == 0:
+                continue
+            slot = slots[d, j]
+            for b in range(n_bits):
+                for w in range(n_words):
+                    told[b, w] |= waiting[w] & labels[slot, b, w]
+            n_waiting = 0
+            for w in range(n_words):
+                waiting[w] &= ~confident[slot, w]
+                n_waiting += popcount(waiting[w])
+        for t in range(n_classes):
+            confusion[d, t, 0] = n_true[t]
+        for p in range(1, n_classes + 1):
+            if p == n_classes:
+                these[:] = waiting
+            else:
+                these[:] = everyone
+                for b in range(n_bits):
+                    flipped = np.uint64(0) if (p >> b) & 1 else ~np.uint64(0)
+                    for w in range(n_words):
+                        these[w] &= told[b, w] ^ flipped
+            for t in range(n_classes):
+                n = 0
+                for w in range(n_words):
+                    n += popcount(these[w] & truth[t, w])
+                confusion[d, t, p] = n
+                confusion[d, t, 0] -= n

@@ -1,0 +1,55 @@
+"""Confidence intervals of figures."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import beta, norm
+
+
+def binomial_interval(n_hits: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the exact interval of a share (Clopper and Pearson).
+
+    Examples
+    --------
+    >>> low, high = binomial_interval(0, 30)
+    >>> low, round(high, 3)
+    (0.0, 0.116)
+    """
+    low, high = binomial_intervals(np.array([n_hits]), np.array([n]), level)
+    return float(low[0]), float(high[0])
+
+
+def binomial_intervals(
+    n_hits: NDArray[np.int64], n: NDArray[np.int64], level: float = 0.95
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lower and upper ends of the exact intervals of many shares."""
+    tail, missed = (1 - level) / 2, n - n_hits
+    low = np.where(n_hits > 0, beta.ppf(tail, np.maximum(n_hits, 1), missed + 1), 0.0)
+    high = np.where(missed > 0, beta.ppf(1 - tail, n_hits + 1, np.maximum(missed, 1)), 1.0)
+    return low, high
+
+
+def mean_intervals(
+    left: NDArray[np.int64], paid: NDArray[np.float64], level: float = 0.95
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lower and upper ends of the normal intervals of mean costs; parameters as in ``mean_and_error``."""
+    mean, error = mean_and_error(left, paid)
+    margin = norm.ppf((1 + level) / 2) * error
+    return np.maximum(mean - margin, 0.0), mean + margin
+
+
+def mean_and_error(
+    left: NDArray[np.int64], paid: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean costs and their standard errors.
+
+    Parameters
+    ----------
+    left : ndarray of shape (n_designs, n_stages)
+        Rows that leave at each stage, with or without a label.
+    paid : ndarray of shape (n_designs, n_stages)
+        What they have paid by then.
+    """
+    n_rows = left.sum(axis=1)
+    mean = (left * paid).sum(axis=1) / n_rows
+    variance = (left * (paid - mean[:, None]) ** 2).sum(axis=1) / np.maximum(n_rows - 1, 1)
+    return mean, np.sqrt(variance / n_rows)

@@ -1,0 +1,129 @@
+"""Judge: trains feature sets, each once, and counts what designs make of the rows that judge."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.arrays import BoolArray, FloatArray, IntArray
+from emsco.designs.operators.elitism import unique_vectors
+from emsco.designs.partition import acquired_sets, stage_counts
+from emsco.prices.prices import PriceList
+from emsco.scoring.answers import Answers
+from emsco.scoring.cache import StageCache, Store, sets_at_once
+from emsco.scoring.cascade import Cascade, Tally
+from emsco.scoring.front import Front, make_front
+from emsco.scoring.objectives import Aims, Chosen, Objectives, combined_score, measure
+from emsco.scoring.ranking import pareto_rank
+from emsco.scoring.rejection import RejectRule
+from emsco.stages.base import StageOutcomes, StageTrainer
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Which designs are looked for, and what they are to be good at.
+
+    Attributes
+    ----------
+    y : ndarray of shape (n_samples,)
+        Class indices of the samples that judge.
+    n_classes : int
+    prices : PriceList
+    rule : RejectRule
+        When a label is given, while designs are searched.
+    aims : Aims or None
+        What is compared; None: the paper's objectives.
+    max_stages : int
+    removal : bool
+        Whether designs may leave units out.
+    cache_bytes : int
+        Memory for what feature sets say.
+    """
+
+    y: IntArray
+    n_classes: int
+    prices: PriceList
+    rule: RejectRule
+    aims: Aims | None
+    max_stages: int
+    removal: bool
+    cache_bytes: int
+
+    def measure(self, tally: Tally) -> Objectives | Chosen:
+        """Return the objectives of counts."""
+        return measure(tally) if self.aims is None else self.aims.measure(tally)
+
+    def score(self, tally: Tally) -> FloatArray:
+        """Return the combined score of counts."""
+        return combined_score(tally, self.prices.total)
+
+    def best(self, tally: Tally, *keys: NDArray[Any]) -> NDArray[np.intp]:
+        """Return which counts are non-dominated, each objective vector once: the least of equals by these keys."""
+        rank = pareto_rank(self.measure(tally))
+        best = np.flatnonzero(rank == rank.max())
+        order = np.lexsort([key[best] for key in reversed(keys)]) if keys else np.arange(best.size)
+        return best[unique_vectors(order, tally.select(best).vectors)]
+
+    def front(self, designs: IntArray, tally: Tally) -> Front:
+        """Return the front of designs; of equals, that with the fewest stages, then units, then the first."""
+        best = self.best(tally, stage_counts(designs), (designs >= 0).sum(axis=1))
+        kind = np.unique(tally.vectors, axis=0, return_inverse=True)[1].ravel()
+        ties = [designs[kind == kind[i]] for i in best]
+        n_ties = np.array([len(tied) for tied in ties])
+        return make_front(designs[best], tally.select(best), n_ties, ties, self.prices, aims=self.aims)
+
+
+class Judge:
+    """What the stages of one learner make of the samples that judge.
+
+    Parameters
+    ----------
+    task : Task
+    trainer : StageTrainer
+    store : Store or None
+        Keeps what feature sets say beyond this run.
+    """
+
+    def __init__(self, task: Task, trainer: StageTrainer, store: Store | None = None) -> None:
+        aims = task.aims
+        self.task = task
+        self.cache = StageCache(
+            trainer,
+            task.y,
+            n_units=task.prices.n_units,
+            threshold=task.rule,
+            max_bytes=task.cache_bytes,
+            store=store,
+            n_classes=task.n_classes if aims is not None and aims.by_class else 0,
+        )
+        self._cascade = Cascade(self.cache, task.prices, None if aims is None else aims.score)
+
+    def tally(self, designs: IntArray) -> Tally:
+        """Count designs."""
+        return self._cascade.tally(designs)
+
+    def sureness(self, sets: BoolArray) -> FloatArray:
+        """Return how sure feature sets are of the truth; only some of them are looked at at a time."""
+        task = self.task
+        step = min(sets_at_once(task.y.size), self.cache.capacity)
+        parts = (self.cache.outcomes(sets[i : i + step]) for i in range(0, len(sets), step))
+        return np.concatenate([sureness(outcomes, task.y, task.n_classes) for outcomes in parts])
+
+    def answers(self, design: IntArray) -> Answers:
+        """Return what the stages of a design say."""
+        outcomes = self.cache.outcomes(acquired_sets(design[None])[0][0])
+        return Answers(outcomes.confidence, outcomes.label, self.task.y)
+
+
+_LEAST_PROBABILITY = 1e-6
+
+
+def sureness(outcomes: StageOutcomes, y: IntArray, n_classes: int) -> NDArray[np.float64]:
+    """Return the mean log probability that feature sets give to the truth, as far as outcomes tell it.
+
+    Of a wrong label, what is left is shared by the other classes.
+    """
+    right = outcomes.label == y
+    chance = np.where(right, outcomes.confidence, (1 - outcomes.confidence) / (n_classes - 1))
+    return np.asarray(np.log(np.maximum(chance, _LEAST_PROBABILITY)).mean(axis=1))

@@ -1,0 +1,52 @@
+"""Prices of labels as files: CSV and JSON."""
+
+from collections.abc import Mapping, Sequence
+import csv
+from pathlib import Path
+
+from emsco.data.documents import DELIMITERS, from_json, number_of, read_text
+from emsco.exceptions import FileError
+from emsco.scoring.objectives import Loss
+
+
+def read_loss(path: str | Path, classes: Sequence[str]) -> Loss:
+    """Return the prices of labels in a CSV or JSON file.
+
+    A CSV file has a line per true class: its name in the column ``true``, the price of each label in the column of its
+    name, and that of giving none in the column ``reject``. JSON is an object of such objects, by true class.
+
+    Parameters
+    ----------
+    path : path-like
+    classes : sequence of str
+        Names of the classes, in the order of the matrix wanted.
+    """
+    path = Path(path)
+    text = read_text(path)
+    labels = [*classes, "reject"]
+    content = from_json(text, path) if path.suffix.lower() == ".json" else _loss_lines(text, path)
+    if (
+        not isinstance(content, Mapping)
+        or sorted(content) != sorted(classes)
+        or not all(isinstance(line, Mapping) and sorted(line) == sorted(labels) for line in content.values())
+    ):
+        raise FileError(
+            f"{path} must have a line per true class, {', '.join(classes)}, each with a price for each of "
+            f"{', '.join(labels)}."
+        )
+    prices = [[number_of(content[t][p], f"loss of {p!r} for {t!r} in {path}") for p in labels] for t in classes]
+    return Loss([row[:-1] for row in prices], [row[-1] for row in prices])
+
+
+def _loss_lines(text: str, path: Path) -> dict[str, dict[str, str]]:
+    lines = text.splitlines()
+    delimiter = max(DELIMITERS, key=(lines[0] if lines else "").count)
+    try:
+        rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=delimiter) if any(row)]
+    except csv.Error as error:
+        raise FileError(f"{path} cannot be read: {error}.") from error
+    if not rows or rows[0][0].lower() != "true" or any(len(row) != len(rows[0]) for row in rows):
+        raise FileError(f"{path} must be a table whose first column is named true.")
+    if delimiter == ";":  # where a comma is a decimal one
+        rows[1:] = [[row[0], *(cell.replace(",", ".") for cell in row[1:])] for row in rows[1:]]
+    return {row[0]: dict(zip(rows[0][1:], row[1:], strict=True)) for row in rows[1:]}

@@ -1,0 +1,1 @@
+"""The true frontier, with a certificate."""

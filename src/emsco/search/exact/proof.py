@@ -1,0 +1,185 @@
+"""The true Pareto frontier, with a certificate: every design is looked at, or proven not to need a look."""
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from emsco.arrays import IntArray
+from emsco.designs.partition import count_solutions
+from emsco.exceptions import InvalidParameterError, SpaceTooLargeError
+from emsco.search.base import Journal
+from emsco.search.exact.lattice import INTERRUPTED, MAX_STATE_BYTES, Bits, Lattice, Progress, bytes_needed
+from emsco.search.exact.ties import TiedDesigns
+
+# One thread and 192 validation rows: all designs are looked at where there are few; where there are many, the work is
+# that of the pairs of a set and a part of it, of which bounds leave more to do the more stages may follow.
+_SECONDS_PER_DESIGN, _SECONDS_PER_PAIR = 3e-8, {4: 1.2e-6, 5: 6e-6}
+_SECONDS_PER_DEEP_PAIR = 1.5e-5
+_WITH_REMOVAL = 5e-8, {3: 1.6e-6, 4: 7e-6}, 2e-5
+_AFFORDABLE_SECONDS, _MAX_SECONDS = 20.0, 3600.0  # on one thread; with all
+_MAX_UNITS = 24
+_MAX_BYTES = 2**31
+_MOST_TIES = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Exact:
+    """Settings of the exact search.
+
+    Parameters
+    ----------
+    max_designs : int or None
+        Larger spaces are refused before any work. None: those estimated to take more than an hour are.
+    time_limit : float or None
+        Seconds after which the search ends with the best frontier so far, not proven.
+    """
+
+    max_designs: int | None = None
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        designs, limit = self.max_designs, self.time_limit
+        if designs is not None and (isinstance(designs, bool) or not isinstance(designs, int) or designs < 1):
+            raise InvalidParameterError(f"max_designs must be a whole number of at least 1, or None; got {designs!r}.")
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
+            raise InvalidParameterError(f"time_limit must be a positive number of seconds, or None; got {limit!r}.")
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What an exact search did.
+
+    Attributes
+    ----------
+    n_designs : int
+        Designs in the space.
+    n_walked : int
+        Designs looked at.
+    n_ruled_out : int
+        Designs proven to be strictly dominated, or to share the vector of one looked at.
+    seconds : float
+    proven : bool
+        Whether every design was looked at or ruled out: the frontier is the true one.
+    """
+
+    n_designs: int
+    n_walked: int
+    n_ruled_out: int
+    seconds: float
+    proven: bool
+
+
+def estimate_seconds(*, n_units: int, max_stages: int, n_samples: int, n_jobs: int, removal: bool = False) -> float:
+    """Return roughly how long a search takes, training apart: within a factor of five on the problems measured."""
+    per_design, per_pair, per_deep_pair = _SECONDS_PER_DESIGN, _SECONDS_PER_PAIR, _SECONDS_PER_DEEP_PAIR
+    if removal:
+        per_design, per_pair, per_deep_pair = _WITH_REMOVAL
+    n_designs = count_solutions(n_units, max_stages, removal=removal)
+    seconds: float = min(n_designs * per_design, 3**n_units * per_pair.get(max_stages, per_deep_pair))
+    return seconds * max(n_samples / 192, 1) / n_jobs
+
+
+def is_affordable(*, n_units: int, max_stages: int, n_samples: int, removal: bool = False) -> bool:
+    """Return whether an exact search is one of seconds, with memory within its bound.
+
+    The number of threads does not enter it: how many there are must not change what is found.
+    """
+    size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": 1}
+    return (
+        n_units <= _MAX_UNITS
+        and estimate_seconds(**size, removal=removal) <= _AFFORDABLE_SECONDS
+        and bytes_needed(n_units, n_samples, 1) <= _MAX_BYTES
+    )
+
+
+def check_affordable(
+    settings: Exact, *, n_units: int, max_stages: int, n_samples: int, n_jobs: int, removal: bool = False
+) -> None:
+    """Raise if the space is too large, with its size, the time it would take, and what to do."""
+    n_designs = count_solutions(n_units, max_stages, removal=removal)
+    advice = "use fewer stages (max_stages), buy features together (Prices units), or search with BestFirst"
+    advice = f"buy every feature (removal=False), {advice}" if removal else advice
+    size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": n_jobs}
+    seconds = estimate_seconds(**size, removal=removal)
+    limit = f"max_designs is {settings.max_designs:,}" if settings.max_designs else "the limit is one hour"
+    if seconds > _MAX_SECONDS if settings.max_designs is None else n_designs > settings.max_designs:
+        raise SpaceTooLargeError(
+            f"{n_units} features in at most {max_stages} stages make {n_designs:.4g} designs, about "
+            f"{_duration(seconds)} with {n_jobs} threads; {limit}. To go on, {advice}, or set a larger max_designs."
+        )
+    if n_units > _MAX_UNITS or bytes_needed(n_units, n_samples, n_jobs) > _MAX_BYTES:
+        raise SpaceTooLargeError(
+            f"{n_units} features with {n_samples} validation rows need more than {_MAX_BYTES >> 30} GiB; {advice}, or "
+            "validate on fewer rows."
+        )
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("hours", 3600), ("minutes", 60)):
+        if seconds >= length:
+            return f"{seconds / length:.3g} {unit}"
+    return f"{seconds:.1g} seconds"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What an exact search found: the simplest design of every non-dominated vector, and its ties."""
+
+    designs: IntArray
+    n_ties: IntArray
+    ties: list[TiedDesigns]
+    certificate: Certificate
+    ended: str
+
+
+def search_exactly(
+    bits: Bits,
+    settings: Exact,
+    *,
+    max_stages: int,
+    removal: bool = False,
+    n_jobs: int = 1,
+    max_bytes: int = MAX_STATE_BYTES,
+    started: float | None = None,
+    on_progress: Progress | None = None,
+    journal: Journal | None = None,
+) -> Proof:
+    """Find every non-dominated vector of the designs in at most max_stages; with removal, of those that leave some out.
+
+    With a journal it goes on from the last snapshot of the same search. Ctrl-C, the time limit and the memory bound end
+    the search with the best frontier so far and a certificate that says *not proven*; the designs then need not be the
+    simplest, and their ties are not counted.
+    """
+    started = perf_counter() if started is None else started
+    deadline = None if settings.time_limit is None else started + settings.time_limit
+    lattice = Lattice(
+        bits,
+        max_stages=max_stages,
+        removal=removal,
+        n_jobs=n_jobs,
+        max_bytes=max_bytes,
+        deadline=deadline,
+        on_progress=on_progress,
+        journal=journal,
+    )
+    ties: list[TiedDesigns] = []
+    try:
+        lattice.search()
+        if not lattice.ended:
+            ties = lattice.ties()
+    except KeyboardInterrupt:
+        lattice.ended = INTERRUPTED
+    if lattice.ended:
+        ties = [TiedDesigns.of_chain(chain, bits.n_units) for chain in lattice.incumbents.chains.values()]
+    n_designs = count_solutions(bits.n_units, max_stages, removal=removal)
+    certificate = Certificate(
+        n_designs=n_designs,
+        n_walked=lattice.n_walked,
+        n_ruled_out=0 if lattice.ended else n_designs - lattice.n_walked,
+        seconds=perf_counter() - started,
+        proven=not lattice.ended,
+    )
+    designs = np.array([tied.simplest() for tied in ties])
+    n_ties = np.array([min(tied.n_designs, _MOST_TIES) for tied in ties])
+    return Proof(designs, n_ties, ties, certificate, lattice.ended)

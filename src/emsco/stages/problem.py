@@ -1,0 +1,51 @@
+"""Problem: encoded training and validation samples with their prices."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.data.encoding import Encoder
+from emsco.prices.prices import PriceList
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a search may look at. Test data never enters it.
+
+    Attributes
+    ----------
+    train, validation : ndarray of shape (n_encoded, n_samples)
+        Encoded columns, samples along the last axis.
+    y_train, y_validation : ndarray of shape (n_samples,)
+        Class indices.
+    n_classes : int
+    unit_columns : ndarray of shape (n_units, n_encoded)
+        Which encoded columns a unit yields.
+    prices : PriceList
+    """
+
+    train: NDArray[np.float64]
+    y_train: NDArray[np.int64]
+    validation: NDArray[np.float64]
+    y_validation: NDArray[np.int64]
+    n_classes: int
+    unit_columns: NDArray[np.bool_]
+    prices: PriceList
+
+    def __post_init__(self) -> None:
+        for array in (self.train, self.y_train, self.validation, self.y_validation, self.unit_columns):
+            array.setflags(write=False)
+
+    @property
+    def n_validation(self) -> int:
+        """Number of samples that score the designs."""
+        return int(self.y_validation.size)
+
+
+def unit_membership(encoder: Encoder, prices: PriceList) -> NDArray[np.bool_]:
+    """Return which encoded columns each unit yields, (n_units, n_encoded)."""
+    membership = np.zeros((prices.n_units, encoder.n_encoded), dtype=np.bool_)
+    for unit, columns in enumerate(prices.unit_columns):
+        membership[unit, encoder.positions(columns)] = True
+    return membership

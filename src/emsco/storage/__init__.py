@@ -1,0 +1,1 @@
+"""What lasts: model files and checkpoints."""

@@ -1,0 +1,483 @@
+"""Trained classifiers <-> members of a model file.
+
+Whoever can write a file can also write its checksums, so every number read is checked: against its range, and against
+the other numbers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from itertools import pairwise
+import re
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+import sklearn
+from sklearn.utils.validation import check_is_fitted
+
+import emsco
+from emsco.arrays import IntArray
+from emsco.data.encoding import ENCODINGS, FARTHEST, CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
+from emsco.deployed.evaluation import Evaluation
+from emsco.deployed.session import plain_classes
+from emsco.designs.partition import check_design, distinct_sets, set_key, stage_counts
+from emsco.estimators import EMSCOClassifier, MultiStageClassifier
+from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
+from emsco.prices.prices import PriceList, resolve
+from emsco.promises.guarantee import Check, Guarantee, Promise, p_values
+from emsco.promises.thresholds import is_auto
+from emsco.scoring.front import Front, stages_paid
+from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE
+from emsco.scoring.rejection import NEVER, resolve_rule
+from emsco.search.exact.proof import Certificate
+from emsco.stages.base import StageModel
+from emsco.stages.logistic import LogisticModel
+from emsco.stages.problem import unit_membership
+from emsco.stages.recipe import check_learning
+from emsco.storage import container, estimators
+from emsco.storage.container import damaged
+from emsco.storage.fields import Fields
+from emsco.storage.parameters import (
+    ESTIMATORS,
+    is_estimator,
+    parameters_from_json,
+    parameters_to_json,
+    price_list_to_json,
+    prices_from_json,
+    search_from_json,
+    search_to_json,
+)
+
+Classifier = EMSCOClassifier | MultiStageClassifier
+Members = dict[str, bytes]
+
+_KINDS: dict[str, type[Classifier]] = {"EMSCOClassifier": EMSCOClassifier, "MultiStageClassifier": MultiStageClassifier}
+_FIGURES = ("coverage", "accuracy", "mean_cost", "fitness")
+_MOST_CLASSES = 256
+_MOST_CELLS = 2**28  # designs x stages x units, which are looked at together
+_LARGEST_WEIGHT = 1e200  # times the farthest encoded value, and added up, it stays finite
+_LABEL_TYPE = re.compile(r"\|b1|\|O|[<>|][iu][1248]|[<>]f[248]|[<>]U[1-9]\d{0,5}")
+
+
+def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
+    """Return the members of the file of a fitted classifier."""
+    if type(clf) not in _KINDS.values():
+        raise ModelFileError(f"{type(clf).__name__} cannot be saved; only {' and '.join(_KINDS)} can.")
+    check_is_fitted(clf)
+    members: Members = {}
+    arrays: dict[str, NDArray[Any]] = {}
+    parameters = clf.get_params(deep=False)
+    given = {name: f"{name}.skops" if is_estimator(parameters[name]) else None for name in ESTIMATORS & set(parameters)}
+    designs = clf._designs()
+    record: dict[str, Any] = {
+        "written_by": {"emsco": emsco.__version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
+        "classifier": type(clf).__name__,
+        "parameters": parameters_to_json(parameters),
+        **{name: member for name, member in given.items() if name == "estimator" or member is not None},
+        "classes": _classes_to_json(clf.classes_),
+        "columns": [_column_to_json(code) for code in clf._encoder.codes],
+        "named": clf._named,
+        "feature_names_in": hasattr(clf, "feature_names_in_"),
+        "prices": price_list_to_json(clf._prices),
+        "evaluation": _evaluation_to_json(evaluation, designs, clf.classes_.size),
+        "notes": _notes(notes),
+    }
+    if isinstance(clf.threshold, Guarantee):
+        record["promises"] = [_promise_to_json(clf._promise(i)) for i in range(len(designs))]
+    arrays["designs"] = designs
+    if isinstance(clf, EMSCOClassifier):
+        front = clf.front_
+        record |= {
+            "point": clf.point_,
+            "n_samples": front.n_samples,
+            "certificate": None if front.certificate is None else asdict(front.certificate),
+            "objectives": _objectives_to_json(front),
+            "search": search_to_json(clf.search_),
+            "learning": {
+                "encoding": clf.encoding_,
+                "C": clf.C_,
+                "validation": clf.validation_,
+                "finished": clf.finished_,
+            },
+            "search_seconds": clf.search_seconds_,
+            "n_generations": clf.n_generations_,
+            "n_feature_sets": clf.n_feature_sets_,
+        }
+        arrays |= {name: getattr(front, name) for name in (*_FIGURES, "n_ties", "reached")}
+        arrays["history"] = clf.history_
+        if record["objectives"] is not None:
+            arrays["values"] = front.values
+        if front.thresholds is not None:
+            arrays["thresholds"] = front.thresholds
+    models = [clf._models[set_key(units)] for units in distinct_sets(designs)]
+    if all(isinstance(model, LogisticModel) for model in models):
+        record["models"] = "logistic"
+        arrays["weights"] = np.concatenate([model.coef_.ravel() for model in models])
+        arrays["intercepts"] = np.array([model.intercept_ for model in models])
+    else:
+        record["models"] = "skops"
+        members = {f"models/{i}.skops": estimators.to_bytes(model) for i, model in enumerate(models)}
+    for name, member in given.items():
+        if member is not None:
+            members[member] = estimators.to_bytes(parameters[name])
+    members |= {f"arrays/{name}.npy": container.array_to_bytes(array) for name, array in arrays.items()}
+    return {"model.json": container.to_json(record), **members}
+
+
+def from_members(members: Mapping[str, bytes]) -> Classifier:
+    """Return the classifier of a file."""
+    return _Reading(members).classifier()
+
+
+class _Reading:
+    """One file being read; ``left`` holds the members nobody has asked for."""
+
+    def __init__(self, members: Mapping[str, bytes]) -> None:
+        self.left = dict(members)
+        self.record = Fields(container.from_json(self.member("model.json"), "model.json"), "model.json")
+
+    def member(self, name: str) -> bytes:
+        if name not in self.left:
+            raise damaged(f"{name} is missing")
+        return self.left.pop(name)
+
+    def array(self, name: str, dtype: str, *shape: int | None) -> NDArray[Any]:
+        return container.array_from_bytes(self.member(f"arrays/{name}.npy"), name, dtype, shape)
+
+    def classifier(self) -> Classifier:
+        record = self.record
+        kind = _KINDS.get(record.text("classifier"))
+        if kind is None:
+            record.refuse("classifier", f"one of {', '.join(_KINDS)}")
+        clf = kind(**parameters_from_json(record.part("parameters"), kind._get_param_names()))
+        for name in sorted(ESTIMATORS & set(kind._get_param_names())):
+            if record.raw(name) if name == "estimator" or name in record else None:
+                setattr(clf, name, estimators.from_bytes(self.member(f"{name}.skops"), f"{name}.skops"))
+        clf.classes_ = _classes_from_json(record.part("classes"))
+        try:
+            own = is_auto(clf.threshold) and isinstance(clf, EMSCOClassifier)
+            if not isinstance(clf.threshold, Guarantee) and not own:
+                resolve_rule(clf.threshold, clf.classes_)
+            if isinstance(clf, EMSCOClassifier):
+                clf._check_preset()
+            else:
+                check_learning(clf.encoding, clf.C, automatic=False)
+        except EmscoError as error:
+            raise damaged(str(error).rstrip(".")) from error
+        clf._encoder = encoder = _encoder(record)
+        clf._named = record.flag("named")
+        clf.n_features_in_ = len(encoder.codes)
+        if record.flag("feature_names_in"):
+            clf.feature_names_in_ = np.array([code.name for code in encoder.codes], dtype=object)
+        clf._prices = _price_list(record, len(encoder.codes))
+        designs = self.designs(clf._prices)
+        clf._models = self.models(designs, encoder, clf._prices, clf.classes_.size)
+        clf.evaluation_ = _evaluation_from_json(record, designs, clf.classes_)
+        if isinstance(clf.threshold, Guarantee):
+            clf._promises = _promises_from_json(record, clf.threshold, plain_classes(clf.classes_), len(designs))
+        clf.notes_ = record.raw("notes")
+        if not isinstance(clf.notes_, dict):
+            record.refuse("notes", "an object")
+        if isinstance(clf, EMSCOClassifier):
+            clf.front_ = self.front(designs, clf._prices)
+            if is_auto(clf.threshold) and clf.front_.thresholds is None:
+                raise damaged("thresholds of the front are missing")
+            clf.search_ = search_from_json(record.part("search"))
+            clf.encoding_, clf.C_, clf.validation_, clf.finished_ = _learning(record)
+            clf.search_seconds_ = record.number("search_seconds", 0)
+            clf.n_generations_ = record.whole("n_generations")
+            clf.n_feature_sets_ = record.whole("n_feature_sets")
+            clf.history_ = self.array("history", "<i8", None, 3)
+            clf._use(record.whole("point", most=len(designs) - 1))
+        elif len(designs) > 1:
+            raise damaged("a classifier of a given design has several")
+        else:
+            clf._deploy(designs[0])
+        if self.left:
+            raise damaged(f"nothing refers to {shown(sorted(self.left))}")
+        return clf
+
+    def designs(self, prices: PriceList) -> IntArray:
+        designs = self.array("designs", "<i8", None, prices.n_units)
+        if not len(designs) or not -1 <= designs.min() <= designs.max() < prices.n_units:
+            raise damaged("designs hold stages that there cannot be")
+        if designs.size * (int(designs.max()) + 1) > _MOST_CELLS:
+            raise ModelFileError(f"{len(designs):,} designs of {prices.n_units:,} units are more than can be read.")
+        for design in designs:
+            try:
+                check_design(design, prices.unit_names)
+            except EmscoError as error:
+                raise damaged(str(error).rstrip(".")) from error
+        return designs
+
+    def models(self, designs: IntArray, encoder: Encoder, prices: PriceList, n_classes: int) -> dict[bytes, StageModel]:
+        """Return the models of the feature sets that the designs need; these come in the order of the sets."""
+        sets = distinct_sets(designs)
+        widths = (sets @ unit_membership(encoder, prices)).sum(axis=1).tolist()
+        models: list[StageModel]
+        if self.record.text("models") == "logistic":
+            n_logits = 1 if n_classes == 2 else n_classes
+            weights = self.array("weights", "<f8", n_logits * sum(widths))
+            intercepts = self.array("intercepts", "<f8", len(sets), n_logits)
+            if not all((np.abs(numbers) <= _LARGEST_WEIGHT).all() for numbers in (weights, intercepts)):
+                raise damaged("weights are not finite")
+            parts = np.split(weights, n_logits * np.cumsum(widths)[:-1])
+            models = [LogisticModel(w.reshape(n_logits, -1), b) for w, b in zip(parts, intercepts, strict=True)]
+        elif self.record.text("models") == "skops":
+            models = []
+            for i, width in enumerate(widths):
+                name = f"models/{i}.skops"
+                models.append(estimators.from_bytes(self.member(name), name))
+                estimators.check_model(models[-1], name, n_columns=width, n_classes=n_classes)
+        else:
+            self.record.refuse("models", "logistic or skops")
+        return dict(zip(map(set_key, sets), models, strict=True))
+
+    def front(self, designs: IntArray, prices: PriceList) -> Front:
+        n = len(designs)
+        n_samples = self.record.whole("n_samples", 1)
+        figures: dict[str, Any] = {name: self.array(name, "<f8", n) for name in _FIGURES}
+        n_ties, reached = self.array("n_ties", "<i8", n), self.array("reached", "<i8", n, None)
+        shares = (figures["coverage"], figures["accuracy"][~np.isnan(figures["accuracy"])])
+        sound = (
+            all(((share >= 0) & (share <= 1)).all() for share in shares)
+            and all(np.isfinite(figures[name]).all() and figures[name].min() >= 0 for name in ("mean_cost", "fitness"))
+            and n_ties.min() >= 1
+            and reached.shape[1] > designs.max()
+            and 0 <= reached.min() <= reached.max() <= n_samples
+        )
+        if not sound:
+            raise damaged("figures of the front are out of range")
+        certificate = None
+        if self.record.raw("certificate") is not None:
+            part = self.record.part("certificate")
+            counts = {name: part.whole(name, most=10**100) for name in ("n_designs", "n_walked", "n_ruled_out")}
+            certificate = Certificate(**counts, seconds=part.number("seconds", 0), proven=part.flag("proven"))
+        paid = stages_paid(designs, prices, reached.shape[1])
+        objectives, maximise, values = self.objectives(figures)
+        thresholds = self.array("thresholds", "<f8", n, 2) if "arrays/thresholds.npy" in self.left else None
+        if thresholds is not None and not ((thresholds >= 0) & (thresholds <= 1)).all():
+            raise damaged("thresholds of the front are no probabilities")
+        for array in (designs, *figures.values(), n_ties, reached, paid, values):
+            array.setflags(write=False)
+        ties = tuple(designs[i : i + 1] for i in range(n))
+        names = prices.unit_names
+        return Front(designs, **figures, n_ties=n_ties, ties=ties, feature_names=names, n_samples=n_samples,
+                     reached=reached, paid=paid, total_price=prices.total, objectives=objectives, maximise=maximise,
+                     values=values, certificate=certificate, thresholds=thresholds)  # fmt: skip
+
+    def objectives(self, figures: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[bool, ...], NDArray[Any]]:
+        """Return names, directions and values of the objectives; those of the paper are not in the file again."""
+        three = {"coverage": figures["coverage"], "accuracy": figures["accuracy"], "cost": figures["mean_cost"]}
+        if "objectives" not in self.record or self.record.raw("objectives") is None:  # older files have no such field
+            return PAPER, PAPER_MAXIMISE, np.column_stack(list(three.values()))
+        parts = self.record.parts("objectives")
+        names, maximise = tuple(p.text("name") for p in parts), tuple(p.flag("maximise") for p in parts)
+        values = self.array("values", "<f8", len(figures["coverage"]), len(parts))
+        sound = 2 <= len(parts) == len(set(names)) and all(name.strip() and name.isprintable() for name in names)
+        for name, up, column in zip(names, maximise, values.T, strict=True):
+            if name in three:
+                sound &= np.array_equal(column, three[name], equal_nan=True) and up == (name != "cost")
+            else:
+                sound &= bool(np.isfinite(column).all())
+        if not sound:
+            raise damaged("the objectives of the front are out of range")
+        return names, maximise, values
+
+
+def _objectives_to_json(front: Front) -> list[dict[str, Any]] | None:
+    if front.objectives == PAPER:
+        return None
+    return [{"name": n, "maximise": up} for n, up in zip(front.objectives, front.maximise, strict=True)]
+
+
+def _classes_to_json(classes: NDArray[Any]) -> dict[str, Any]:
+    labels = classes.tolist()
+    if not _LABEL_TYPE.fullmatch(classes.dtype.str) or not all(isinstance(v, bool | int | float | str) for v in labels):
+        raise ModelFileError(f"labels of type {classes.dtype} cannot be saved; use text, numbers or booleans.")
+    return {"dtype": classes.dtype.str, "labels": labels}
+
+
+def _classes_from_json(record: Fields) -> NDArray[Any]:
+    dtype, labels = record.text("dtype"), record.items("labels")
+    if not _LABEL_TYPE.fullmatch(dtype) or not 2 <= len(labels) <= _MOST_CLASSES:
+        raise damaged(f"{len(labels)} labels of type {shown(dtype)}")
+    wanted = {"b": bool, "i": int, "u": int, "f": float, "U": str}.get(np.dtype(dtype).kind)
+    if not all(type(v) is wanted if wanted else isinstance(v, bool | int | float | str) for v in labels):
+        record.refuse("labels", f"labels of type {dtype}")
+    try:
+        classes = np.array(labels, dtype=dtype)
+        sound = classes.tolist() == labels and bool((classes[:-1] < classes[1:]).all())
+    except (ValueError, TypeError, OverflowError) as error:
+        raise damaged(f"the labels cannot be read ({error})") from error
+    if not sound:
+        record.refuse("labels", "distinct labels in order")
+    return classes
+
+
+def _column_to_json(code: ColumnCode) -> dict[str, Any]:
+    if isinstance(code, NumberCode):
+        return {"kind": "curves" if isinstance(code, CurveCode) else "number", **asdict(code)}
+    rare = sorted(code.rare, key=lambda c: (c is None, c or ""))
+    return {"kind": "category", "name": code.name, "categories": list(code.categories), "rare": rare}
+
+
+def _encoder(record: Fields) -> Encoder:
+    codes = [_column_from_json(column) for column in record.parts("columns")]
+    if not codes or len({code.name for code in codes}) < len(codes):
+        raise damaged("column names are not distinct")
+    return Encoder.of(codes)
+
+
+def _column_from_json(record: Fields) -> ColumnCode:
+    name = record.text("name")
+    if record.text("kind") in ("number", "curves"):
+        scale = record.number("inverse_scale", np.nextafter(0, 1))
+        line = NumberCode(name, record.number("mean"), scale, record.flag("flags_missing"))
+        return _curves(record, line) if record.text("kind") == "curves" else line
+    if record.text("kind") != "category":
+        record.refuse("kind", "number, curves or category")
+    categories, rare = record.items("categories"), record.items("rare")
+    known = [*categories, *rare]
+    if not categories or not all(c is None or isinstance(c, str) for c in known) or len(set(known)) < len(known):
+        raise damaged(f"the categories of {shown(name)} are not distinct texts")
+    return CategoryCode(name, tuple(categories), bool(rare), frozenset(rare))
+
+
+def _curves(record: Fields, line: NumberCode) -> CurveCode:
+    knots = record.numbers("knots")
+    curves = [Fields({"curve": curve}, "curves").numbers("curve", FARTHEST) for curve in record.items("curves")]
+    at_zero = None if record.raw("at_zero") is None else record.numbers("at_zero", FARTHEST)
+    sound = len(knots) > 1 and all(a < b for a, b in pairwise(knots)) and np.isfinite(knots[-1] - knots[0])
+    if not sound or not curves or any(len(curve) != len(knots) for curve in curves):
+        raise damaged(f"the curves of {shown(line.name)} are not values at increasing knots")
+    if at_zero is not None and len(at_zero) != len(curves):
+        raise damaged(f"the curves of {shown(line.name)} have {len(at_zero)} values at zero")
+    shared = (line.name, line.mean, line.inverse_scale, line.flags_missing)
+    return CurveCode(*shared, knots, tuple(curves), at_zero)
+
+
+def _learning(record: Fields) -> tuple[str, float, int | float | str | None, bool]:
+    """Return encoding, strength, how rows were judged, and whether final stages were trained; older files say less."""
+    if "learning" not in record:
+        return "linear", 1.0, None, True
+    learning = record.part("learning")
+    encoding, C = learning.text("encoding"), learning.number("C", np.nextafter(0, 1))
+    if encoding not in ENCODINGS:
+        learning.refuse("encoding", f"one of {', '.join(ENCODINGS)}")
+    validation = learning.raw("validation") if "validation" in learning else None
+    if isinstance(validation, int):
+        validation = learning.whole("validation", 2)
+    elif isinstance(validation, float):
+        validation = learning.number("validation", 0, 1)
+    elif validation not in (None, "given"):
+        learning.refuse("validation", "a number of folds, a share or given")
+    return encoding, C, validation, learning.flag("finished") if "finished" in learning else True
+
+
+def _price_list(record: Fields, n_columns: int) -> PriceList:
+    """Return the prices of a file's columns; the columns go by their positions."""
+    try:
+        prices = resolve(prices_from_json(record.part("prices")), [str(i) for i in range(n_columns)])
+    except EmscoError as error:
+        raise damaged(str(error).rstrip(".")) from error
+    if list(prices.unit_names) != list(record.part("prices").part("units")):
+        raise damaged("the units are not in the order of their columns")
+    return prices
+
+
+def _evaluation_to_json(evaluation: Any, designs: IntArray, n_classes: int) -> dict[str, Any] | None:
+    if evaluation is None:
+        return None
+    n_stages = stage_counts(designs).tolist()
+    if (
+        not isinstance(evaluation, Evaluation)
+        or len(evaluation.classes) != n_classes
+        or [len(result.paid) for result in evaluation.points] != n_stages
+    ):
+        raise InvalidParameterError(
+            f"evaluation is {shown(evaluation)}; give what this classifier's evaluate returned, {len(n_stages)} points "
+            f"with {n_classes} classes."
+        )
+    record = evaluation.to_dict()
+    return {name: record[name] for name in ("points", "everything", "always")}
+
+
+def _evaluation_from_json(record: Fields, designs: IntArray, classes: NDArray[Any]) -> Evaluation | None:
+    if record.raw("evaluation") is None:
+        return None
+    part = record.part("evaluation")
+    points = part.parts("points")
+    if len(points) != len(designs):
+        part.refuse("points", f"a list of {len(designs)}")
+    for result, n_stages in zip(points, stage_counts(designs).tolist(), strict=True):
+        _check_result(result, n_stages, classes.size)
+    for name in ("everything", "always"):
+        _check_result(part.part(name), 1, classes.size)
+    return Evaluation.from_dict(record.raw("evaluation"), classes.tolist())
+
+
+def _check_result(record: Fields, n_stages: int, n_classes: int) -> None:
+    answered, right = record.wholes("answered", n_stages), record.wholes("right", n_stages)
+    paid = Fields(dict(enumerate(record.items("paid", n_stages))), "paid")
+    for stage in paid:
+        paid.number(stage, 0)
+    confusion = Fields(dict(enumerate(record.items("confusion", n_classes))), "confusion")
+    counted = sum(sum(confusion.wholes(label, n_classes + 1)) for label in confusion)
+    n_rows = sum(answered) + record.whole("n_rejected", most=2**53)
+    if not n_rows or counted != n_rows or any(r > a for r, a in zip(right, answered, strict=True)):
+        raise damaged("the counts of an evaluation do not add up")
+
+
+def _promise_to_json(promise: Promise) -> dict[str, Any]:
+    names = ("threshold", "n_rows", "n_errors", "n_lost", "n_thresholds", "n_needed")
+    return {
+        "n_rows": promise.n_rows,
+        "coverage": promise.coverage,
+        "searched_coverage": promise.searched_coverage,
+        "checks": [{name: getattr(check, name) for name in names} for check in promise.checks],
+    }
+
+
+def _promises_from_json(record: Fields, guarantee: Guarantee, labels: list[Any], n_designs: int) -> tuple[Promise, ...]:
+    promises = record.parts("promises")
+    if len(promises) != n_designs:
+        record.refuse("promises", f"a list of {n_designs}")
+    return tuple(_promise_from_json(part, guarantee, labels) for part in promises)
+
+
+def _promise_from_json(record: Fields, guarantee: Guarantee, labels: list[Any]) -> Promise:
+    """Return a promise; its p-values are computed again, and must say what the thresholds say."""
+    each = labels if guarantee.per_class else [None]
+    level = (1 - guarantee.confidence) / len(each)
+    n_calibration = record.whole("n_rows", 1)
+    checks = []
+    if len(record.items("checks")) != len(each):
+        record.refuse("checks", f"a list of {len(each)}")
+    for label, part in zip(each, record.parts("checks"), strict=True):
+        threshold = part.number("threshold", 0, NEVER)
+        n_rows = part.whole("n_rows", most=n_calibration)
+        n_errors = part.whole("n_errors", most=n_rows)
+        n_lost = part.whole("n_lost", most=n_rows - n_errors)
+        n_needed = None if part.raw("n_needed") is None else part.whole("n_needed")
+        p_value = float(p_values(np.array(n_rows - n_lost), np.array(n_errors), guarantee.accuracy))
+        if not (threshold <= 1 if p_value <= level else threshold == NEVER):
+            part.refuse("threshold", f"one that {n_errors} errors in {n_rows - n_lost} rows support")
+        n_thresholds = part.whole("n_thresholds")
+        checks.append(Check(label, threshold, n_rows, n_errors, n_lost, p_value, level, n_thresholds, n_needed))
+    shares = [record.number(name, 0, 1) for name in ("coverage", "searched_coverage")]
+    return Promise(guarantee, tuple(checks), n_calibration, *shares)
+
+
+def _notes(notes: Any) -> dict[str, Any]:
+    if notes is None:
+        return {}
+    try:
+        if not isinstance(notes, dict) or container.depth(notes) >= container.MAX_JSON_DEPTH:
+            raise TypeError("it is not a dict of JSON's kinds")
+        container.to_json(notes)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidParameterError(
+            f"notes must be a dict of text, numbers, lists and dicts, as JSON has them; got {shown(notes)}: {error}."
+        ) from error
+    return notes

@@ -1,0 +1,249 @@
+"""What a user set <-> JSON: parameters, prices, searches."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+
+from emsco.exceptions import EmscoError, ModelFileError, shown
+from emsco.prices.prices import Costs, PriceList, Prices
+from emsco.promises.guarantee import Guarantee
+from emsco.scoring.objectives import Loss, Objective
+from emsco.search.bestfirst import BestFirst
+from emsco.search.evolution import Evolution
+from emsco.search.exact.proof import Exact
+from emsco.storage.container import damaged
+from emsco.storage.fields import Fields
+
+Search = Evolution | BestFirst | Exact
+ESTIMATORS = {"estimator", "final_estimator"}  # parameters that may be classifiers, kept apart
+_SEARCHES: dict[str, type[Search]] = {"Evolution": Evolution, "BestFirst": BestFirst, "Exact": Exact}
+
+
+def is_estimator(value: Any) -> bool:
+    """Return whether a parameter is a classifier, neither the name of one nor nothing."""
+    return value is not None and not isinstance(value, str)
+
+
+def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a classifier, estimators apart; functions, splitters and generators are not kept."""
+    record: dict[str, Any] = {}
+    for name, value in parameters.items():
+        if name == "costs":
+            record[name] = costs_to_json(value)
+        elif name == "search":
+            record[name] = value if value is None or isinstance(value, str) else search_to_json(value)
+        elif name == "design":
+            record[name] = _design_to_json(value)
+        elif name == "threshold":
+            record[name] = _threshold_to_json(value)
+        elif name == "choose" and callable(value):
+            record[name] = "fitness"
+        elif name == "choose" and isinstance(value, Mapping):
+            record[name] = {str(key): _scalar(f"choose[{key!r}]", item) for key, item in value.items()}
+        elif name == "objectives" and value is not None:
+            record[name] = _objectives_to_json(value)
+        elif name == "random_state" and not isinstance(value, int | np.integer):
+            record[name] = None
+        elif not (name in ESTIMATORS and is_estimator(value)) and not (
+            name == "validation" and hasattr(value, "split")
+        ):
+            record[name] = _scalar(name, value)
+    return record
+
+
+def parameters_from_json(record: Fields, known: Sequence[str]) -> dict[str, Any]:
+    """Return the parameters that a file has; those it lacks keep their defaults."""
+    parameters: dict[str, Any] = {}
+    for name in record:
+        if name not in known:
+            raise damaged(f"there is no parameter {shown(name)}")
+        value = record.raw(name)
+        if name == "costs":
+            parameters[name] = None if value is None else costs_from_json(record.part(name))
+        elif name == "search" and isinstance(value, dict):
+            parameters[name] = search_from_json(record.part(name))
+        elif name == "threshold" and isinstance(value, dict):
+            parameters[name] = _threshold_from_json(record.part(name))
+        elif name == "design" and value is not None:
+            if not _are(record.items(name), int) and not all(_are(stage, str) for stage in record.items(name)):
+                record.refuse(name, "stage numbers, or names per stage")
+            parameters[name] = value
+        elif name == "choose" and isinstance(value, dict):
+            if any(isinstance(item, dict | list) for item in value.values()):
+                record.refuse(name, "a single value per argument")
+            parameters[name] = value
+        elif name == "objectives" and value is not None:
+            parameters[name] = _objectives_from_json(record)
+        elif name == "n_jobs" and value is not None:
+            parameters[name] = record.whole(name, -(2**15), 2**15) or record.refuse(name, "workers")
+        elif isinstance(value, dict | list):
+            record.refuse(name, "a single value")
+        else:
+            parameters[name] = value
+    return parameters
+
+
+def search_to_json(search: Search) -> dict[str, Any]:
+    """Return the settings of a search."""
+    return {"kind": type(search).__name__, **{key: _scalar(key, value) for key, value in asdict(search).items()}}
+
+
+def search_from_json(record: Fields) -> Search:
+    """Return the settings of a search; they check themselves."""
+    kind = _SEARCHES.get(record.text("kind"))
+    if kind is None:
+        record.refuse("kind", f"one of {', '.join(_SEARCHES)}")
+    settings = {name: record.raw(name) for name in record if name != "kind"}
+    if not set(settings) <= {field.name for field in fields(kind)}:
+        raise damaged(f"{kind.__name__} has no settings {shown(sorted(settings))}")
+    try:
+        return kind(**settings)
+    except (EmscoError, OverflowError) as error:
+        raise damaged(str(error).rstrip(".")) from error
+
+
+def _objectives_to_json(objectives: Sequence[Any]) -> list[Any] | None:
+    """Return chosen objectives; with a function among them there is nothing to keep."""
+    if any(isinstance(objective, Objective) for objective in objectives):
+        return None
+    return [{"matrix": o.matrix, "reject": o.reject} if isinstance(o, Loss) else str(o) for o in objectives]
+
+
+def _objectives_from_json(record: Fields) -> tuple[Any, ...]:
+    chosen: list[Any] = record.items("objectives")
+    for i, objective in enumerate(chosen):
+        if isinstance(objective, dict):
+            loss = Fields(objective, "objectives")
+            try:
+                chosen[i] = Loss(loss.items("matrix"), loss.items("reject"))
+            except (EmscoError, OverflowError) as error:
+                raise damaged(str(error).rstrip(".")) from error
+        elif not isinstance(objective, str):
+            record.refuse("objectives", "names and losses")
+    return tuple(chosen)
+
+
+def costs_to_json(costs: Costs) -> dict[str, Any] | None:
+    """Return prices as the user gave them."""
+    if costs is None:
+        return None
+    if isinstance(costs, Prices):
+        return {"kind": "prices", **_prices_to_json(costs)}
+    if hasattr(costs, "to_dict") and not isinstance(costs, Mapping):  # a pandas Series, by name unless it only counts
+        by_name = list(costs.index) != list(range(len(costs)))  # type: ignore[union-attr,arg-type]
+        costs = costs.to_dict() if by_name else costs.to_numpy()  # type: ignore[union-attr]
+    if isinstance(costs, Mapping):
+        return {"kind": "mapping", "price": {str(key): float(value) for key, value in costs.items()}}
+    return {"kind": "array", "price": np.asarray(costs, dtype=np.float64).tolist()}
+
+
+def costs_from_json(record: Fields) -> Costs:
+    """Return prices in the form in which they were given."""
+    kind = record.text("kind")
+    if kind == "prices":
+        return prices_from_json(record)
+    if kind == "mapping":
+        return _numbers(record.part("price"))
+    if kind != "array":
+        record.refuse("kind", "prices, mapping or array")
+    values = Fields(dict(enumerate(record.items("price"))), "costs.price")
+    return np.array([values.number(i) for i in values])
+
+
+def price_list_to_json(prices: PriceList) -> dict[str, Any]:
+    """Return what units cost, from which the rest of a price list follows; columns are given by position."""
+    names = prices.unit_names
+    return {
+        "units": {name: list(columns) for name, columns in zip(names, prices.unit_columns, strict=True)},
+        "price": dict(zip(names, prices.prices.tolist(), strict=True)),
+        "groups": {
+            group: [name for name, member in zip(names, members, strict=True) if member]
+            for group, members in zip(prices.group_names, prices.groups.T, strict=True)
+        },
+        "discount": {names[unit]: float(prices.own_prices[unit]) for unit in np.flatnonzero(prices.groups.any(axis=1))},
+        "overhead": prices.overhead,
+        "parallel": prices.parallel,
+    }
+
+
+def prices_from_json(record: Fields) -> Prices:
+    """Return prices whose units list columns by name, or by position as text.
+
+    Files that know neither overhead nor parallel prices have none.
+    """
+    parts: dict[str, Any] = {}
+    for name in ("units", "groups"):
+        part = record.part(name)
+        parts[name] = {key: [str(member) for member in part.items(key)] for key in part}
+    if "overhead" in record:
+        parts["overhead"] = record.number("overhead", 0)
+    if "parallel" in record:
+        parts["parallel"] = record.flag("parallel")
+    return Prices(price=_numbers(record.part("price")), discount=_numbers(record.part("discount")), **parts)
+
+
+def _prices_to_json(prices: Prices) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    for name in ("units", "groups"):
+        record[name] = {str(key): [str(m) for m in members] for key, members in getattr(prices, name).items()}
+    for name in ("price", "discount"):
+        record[name] = {str(key): float(value) for key, value in getattr(prices, name).items()}
+    return {**record, "overhead": float(prices.overhead), "parallel": bool(prices.parallel)}
+
+
+def _threshold_to_json(threshold: Any) -> Any:
+    if isinstance(threshold, Guarantee):
+        return {"kind": "guarantee", **{key: _scalar(key, value) for key, value in asdict(threshold).items()}}
+    if isinstance(threshold, Mapping):
+        bars = [[_scalar("threshold", label), float(bar)] for label, bar in threshold.items()]
+        return {"kind": "classes", "thresholds": bars}
+    if isinstance(threshold, list | tuple | np.ndarray):
+        return {"kind": "stages", "thresholds": [float(bar) for bar in threshold]}
+    return _scalar("threshold", threshold)
+
+
+def _threshold_from_json(record: Fields) -> Any:
+    """Return a threshold that is no number; whether its numbers are probabilities is seen where it is used."""
+    kind = record.text("kind")
+    if kind == "guarantee":
+        settings = {name: record.raw(name) for name in record if name != "kind"}
+        if not set(settings) <= {field.name for field in fields(Guarantee)}:
+            raise damaged(f"a guarantee has no settings {shown(sorted(settings))}")
+        try:
+            return Guarantee(**settings)
+        except EmscoError as error:
+            raise damaged(str(error).rstrip(".")) from error
+    bars = record.items("thresholds")
+    if kind == "stages":
+        return bars
+    if kind != "classes":
+        record.refuse("kind", "classes, stages or guarantee")
+    if not all(isinstance(pair, list) and len(pair) == 2 and not isinstance(pair[0], dict | list) for pair in bars):
+        record.refuse("thresholds", "pairs of a label and a number")
+    return dict(bars)
+
+
+def _numbers(record: Fields) -> dict[str, float]:
+    return {key: record.number(key) for key in record}
+
+
+def _design_to_json(design: Any) -> list[Any] | None:
+    if design is None:
+        return None
+    entries = list(getattr(design, "design", design))
+    if all(isinstance(entry, Sequence | set | frozenset | np.ndarray) for entry in entries):
+        return [[str(name) for name in stage] for stage in entries]
+    return [int(stage) for stage in entries]
+
+
+def _are(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and all(isinstance(v, kind) and not isinstance(v, bool) for v in values)
+
+
+def _scalar(name: str, value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if value is not None and not isinstance(value, bool | int | float | str):
+        raise ModelFileError(f"the parameter {name} is {shown(value)}, which a model file cannot hold.")
+    return value

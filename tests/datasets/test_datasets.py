@@ -1,0 +1,241 @@
+from collections import Counter
+import doctest
+from hashlib import sha256
+from importlib.resources import files
+import inspect
+import os
+
+import numpy as np
+from numpy.testing import assert_array_equal
+import pandas as pd
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.utils import Bunch
+
+from emsco import EMSCOClassifier, MultiStageClassifier, Prices
+from emsco.datasets import (
+    _table,
+    fetch_australian_credit,
+    fetch_spambase,
+    load_heart_disease,
+    load_heart_failure,
+    load_pima,
+    make_synthetic30,
+)
+from emsco.exceptions import DataNotAvailableError
+from emsco.prices.prices import resolve
+from tests.conftest import require
+
+FETCHED = [(fetch_australian_credit, "australian.csv", 40981), (fetch_spambase, "spambase.csv", 44)]
+
+
+@pytest.mark.parametrize(
+    ("name", "digest"),
+    [
+        ("heart_failure.csv", "9c73cea7468ff5d517801ec050fe9993da5912fce4b56f296f8df3b38dd75912"),
+        ("pima.csv", "698c203a14aa31941d2251175330c9199f3ccdb31597abbba2a3e35416257a72"),
+        ("processed.cleveland.data", "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8"),
+    ],
+)
+def test_carried_files_are_the_published_ones_and_attributed(name, digest):
+    folder = files("emsco.datasets").joinpath("data")
+    assert sha256(folder.joinpath(name).read_bytes()).hexdigest() == digest
+    assert f"| `{name}` |" in folder.joinpath("README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("load", "shape", "counts", "total", "licence"),
+    [
+        (load_heart_failure, (299, 12), [203, 96], 750, "CC BY 4.0"),
+        (load_heart_disease, (303, 13), [164, 139], 323.97, "CC BY 4.0"),
+        (load_pima, (768, 8), [500, 268], 1600, "CC0 1.0"),
+        (make_synthetic30, (1000, 30), [334, 333, 333], 8600, "none needed"),
+        (fetch_australian_credit, (690, 14), [383, 307], 1760, "CC BY 4.0"),
+        (fetch_spambase, (4601, 57), [2788, 1813], 57, "CC BY 4.0"),
+    ],
+)
+def test_data_have_their_prices_and_licences_as_frames_and_arrays(load, shape, counts, total, licence):
+    require(load)
+    frame, arrays = load(), load(as_frame=False)
+    assert frame.data.shape == arrays.data.shape == shape
+    assert np.bincount(frame.target).tolist() == counts
+    assert list(frame.data) == frame.feature_names == arrays.feature_names
+    assert resolve(frame.prices, frame.feature_names).total == total
+    assert frame.prices == arrays.prices
+    assert frame.license == licence
+    assert licence.removesuffix(" 1.0") in frame.DESCR
+    assert_array_equal(frame.data.to_numpy(dtype=float), arrays.data)
+    assert_array_equal(frame.target.to_numpy(), arrays.target)
+
+
+def test_impossible_zeros_of_pima_are_missing_unless_asked_otherwise():
+    missing = load_pima().data.isna().sum()
+    assert missing[missing > 0].to_dict() == {
+        "Glucose": 5, "BloodPressure": 35, "SkinThickness": 227, "Insulin": 374, "BMI": 11,
+    }  # fmt: skip
+    assert not load_pima(zeros_as_missing=False).data.isna().any(axis=None)
+    clf = EMSCOClassifier(load_pima().prices, max_stages=2, random_state=0).fit(load_pima().data, load_pima().target)
+    assert clf.front_.certificate.proven
+
+
+@pytest.mark.parametrize(
+    ("load", "categories"),
+    [
+        (load_heart_disease, ["cp", "restecg", "slope", "thal"]),
+        (fetch_australian_credit, ["A4", "A5", "A6", "A12"]),
+    ],
+)
+def test_categories_are_categories(load, categories):
+    require(load)
+    types = load().data.dtypes
+    assert [name for name, kind in types.items() if kind == "category"] == categories
+
+
+def test_heart_disease_has_five_degrees_and_missing_values():
+    heart = load_heart_disease(binary=False)
+    assert np.bincount(heart.target).tolist() == [164, 55, 36, 35, 13]
+    assert heart.target.name == "num"
+    assert_array_equal(heart.target > 0, load_heart_disease().target)
+    missing = heart.data.isna().sum()
+    assert missing[missing > 0].to_dict() == {"ca": 4, "thal": 2}
+    assert_array_equal(heart.data.iloc[0].to_numpy(dtype=float), [63, 1, 1, 145, 233, 1, 2, 150, 0, 2.3, 3, 0, 6])
+
+
+@pytest.mark.parametrize(
+    ("new", "owned", "price"),
+    [
+        (["age", "sex", "cp", "trestbps"], [], 4.0),
+        (["chol"], [], 7.27),
+        (["fbs"], [], 5.2),
+        (["chol", "fbs"], [], 10.37),  # 5.17 + 3.10 + 2.10 for drawing blood
+        (["fbs"], ["chol"], 3.1),
+        (["chol"], ["fbs", "age"], 5.17),
+        (["restecg", "ca"], ["chol", "thal", "slope"], 116.4),
+        (["thalach", "thal"], [], 103.9),
+        (["thal"], ["thalach"], 1.0),
+        (["thal"], ["exang"], 102.9),
+        (["exang"], [], 87.3),
+        (["exang", "oldpeak", "slope"], [], 89.3),
+        (["oldpeak", "slope"], ["exang"], 2.0),
+    ],
+)
+def test_tests_of_heart_disease_share_costs(new, owned, price):
+    heart = load_heart_disease()
+    prices = resolve(heart.prices, heart.feature_names)
+    mask = {name: i for i, name in enumerate(heart.feature_names)}
+    chosen = np.zeros((2, 13), dtype=bool)
+    chosen[0, [mask[name] for name in new]] = chosen[1, [mask[name] for name in owned]] = True
+    assert prices.price_of(*chosen) == price
+
+
+def test_prices_and_delays_of_heart_disease_are_turneys():
+    heart = load_heart_disease()
+    assert isinstance(heart.prices, Prices)
+    assert sum(heart.prices.price.values()) == pytest.approx(600.57)
+    assert heart.prices.groups == {"A": ["chol", "fbs"], "B": ["thalach", "thal"], "C": ["exang", "oldpeak", "slope"]}
+    shared = resolve(heart.prices, heart.feature_names).shared_prices
+    assert shared.tolist() == [2.1, 101.9, 86.3]
+    assert list(heart.delays) == heart.feature_names
+    assert [name for name, delay in heart.delays.items() if delay == "immediate"] == ["age", "sex", "cp", "trestbps"]
+    assert Counter(heart.delays.values()) == {"immediate": 4, "delayed": 9}
+    assert heart.days.parallel
+    assert heart.days.price == {name: int(delay == "delayed") for name, delay in heart.delays.items()}
+
+
+def test_a_classifier_takes_heart_disease_as_it_is():
+    heart = load_heart_disease()
+    design = [["age", "sex", "cp", "trestbps", "chol"], ["fbs", "restecg", "thalach", "exang", "oldpeak", "slope"],
+              ["ca", "thal"]]  # fmt: skip
+    clf = MultiStageClassifier(design, costs=heart.prices, threshold=0.9).fit(heart.data, heart.target)
+    cost = clf.decide(heart.data).cost
+    assert sorted(set(cost.tolist())) == [11.27, 11.27 + 3.1 + 15.5 + 102.9 + 89.3, 323.97]
+
+
+def test_the_more_important_a_synthetic_feature_the_dearer():
+    synthetic = make_synthetic30()
+    assert sorted(Counter(synthetic.prices.values()).items()) == [(100, 7), (200, 6), (300, 6), (400, 6), (500, 5)]
+    X, y = synthetic.data, synthetic.target
+    assert_array_equal(X, make_classification(1000, 30, n_informative=25, n_classes=3, random_state=0)[0])
+    separation = np.array([np.ptp(X.groupby(y)[name].mean()) / X[name].std() for name in X])
+    price = np.array(list(synthetic.prices.values()))
+    assert separation[price == 500].mean() > 2 * separation[price == 100].mean()
+
+
+def test_synthetic_data_follow_from_the_seed():
+    first, again, other = make_synthetic30(1), make_synthetic30(1), make_synthetic30(2)
+    assert_array_equal(first.data, again.data)
+    assert first.prices == again.prices != other.prices
+    assert sum(other.prices.values()) == 8600
+    drawn = make_synthetic30(np.random.RandomState(1), as_frame=False)
+    assert_array_equal(drawn.data, first.data)
+
+
+def test_391_rows_of_spambase_repeat_another():
+    require(fetch_spambase)
+    spam = fetch_spambase(as_frame=False)
+    assert len(np.unique(np.column_stack([spam.data, spam.target]), axis=0)) == 4601 - 391
+    assert set(spam.prices.values()) == {1}
+
+
+def published(fetch):
+    require(fetch)
+    frame = fetch()
+    return pd.concat([frame.data.astype(float), frame.target], axis=1)
+
+
+@pytest.mark.parametrize(("fetch", "name", "openml_id"), FETCHED)
+def test_without_a_folder_data_are_downloaded_once_and_cached(fetch, name, openml_id, monkeypatch, tmp_path):
+    table = published(fetch)
+    monkeypatch.delenv("EMSCO_DATA", raising=False)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    calls = []
+
+    def fetch_openml(*, data_id, as_frame, parser, cache):
+        calls.append(data_id)
+        rows = table[::-1].rename(columns={"char_freq_;": "char_freq_%3B", "char_freq_#": "char_freq_%23"})
+        features, target = rows.iloc[:, :-1], rows.iloc[:, -1]  # in another order, with labels as text
+        return Bunch(data=features.astype({features.columns[3]: "category"}), target=target.astype(int).astype(str))
+
+    monkeypatch.setattr(_table, "fetch_openml", fetch_openml)
+    for _ in range(2):
+        assert_array_equal(np.column_stack(list(fetch(as_frame=False).values())[:2]), table)
+    assert calls == [openml_id]
+    assert os.listdir(tmp_path / "emsco") == [name]
+
+
+@pytest.mark.parametrize(("fetch", "name", "openml_id"), FETCHED)
+def test_values_that_are_not_the_published_ones_are_refused(fetch, name, openml_id, monkeypatch, tmp_path):
+    table = published(fetch)
+    monkeypatch.setenv("EMSCO_DATA", str(tmp_path))
+    with pytest.raises(DataNotAvailableError, match=rf"could not read the data from .*{name}.*set EMSCO_DATA"):
+        fetch()
+    table.iloc[3, 1] += 1
+    table.to_csv(tmp_path / name, index=False)
+    with pytest.raises(DataNotAvailableError, match="not the published ones"):
+        fetch()
+    (tmp_path / name).write_text("a,b\n1,2\n")
+    with pytest.raises(DataNotAvailableError, match=r"its columns are \['a', 'b'\]"):
+        fetch()
+
+
+@pytest.mark.parametrize("fetch", [fetch_australian_credit, fetch_spambase])
+def test_no_network_and_no_folder_is_explained(fetch, monkeypatch, tmp_path):
+    monkeypatch.delenv("EMSCO_DATA", raising=False)
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+
+    def unreachable(**_):
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(_table, "fetch_openml", unreachable)
+    with pytest.raises(DataNotAvailableError, match=r"no route to host\. Connect to the network, or set EMSCO_DATA"):
+        fetch()
+
+
+@pytest.mark.parametrize(("fetch", "name", "openml_id"), FETCHED)
+def test_the_examples_of_fetched_data_run(fetch, name, openml_id):
+    """Doctests skip them, as they need the data."""
+    require(fetch)
+    examples = inspect.getdoc(fetch).replace("# doctest: +SKIP", "")
+    test = doctest.DocTestParser().get_doctest(examples, {fetch.__name__: fetch}, fetch.__name__, None, 0)
+    assert doctest.DocTestRunner(verbose=False).run(test) == (0, len(test.examples))
+    assert len(test.examples) >= 2

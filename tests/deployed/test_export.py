@@ -1,0 +1,249 @@
+"""Walking the manifest with onnxruntime alone decides as ``decide`` does."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+import onnx
+import onnxruntime
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import NotFittedError
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from emsco import EMSCOClassifier, Evolution, MultiStageClassifier
+from emsco.datasets import load_heart_failure
+from emsco.deployed import export
+from emsco.exceptions import ExportError, InvalidParameterError, MissingDependencyError, ModelFileError
+from tests.storage.test_storage import Coin
+from tests.test_estimators import PANEL, patients
+
+
+def walk(folder, X):
+    """Decide rows as a program without emsco would."""
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    label = np.full(len(X), -1)
+    stage = np.zeros(len(X), dtype=int)
+    confidence, cost = np.zeros(len(X)), np.zeros(len(X))
+    waiting = np.arange(len(X))
+    for number, record in enumerate(manifest["stages"]):
+        session = onnxruntime.InferenceSession(folder / record["graph"], providers=["CPUExecutionProvider"])
+        feeds = {}
+        for column in record["inputs"]:
+            cells = X[column["column"]].iloc[waiting]
+            if column["kind"] == "number":
+                cells = cells.astype(float).to_numpy()
+            else:
+                cells = cells.astype(object).where(cells.notna(), column["missing"]).to_numpy(dtype=object)
+            feeds[column["input"]] = cells[:, None]
+        _, sure, best = session.run(["probabilities", "confidence", "label"], feeds)
+        stage[waiting], confidence[waiting], cost[waiting] = number, sure, record["paid"]
+        leaving = sure >= np.array(record["thresholds"])[best]
+        label[waiting[leaving]] = best[leaving]
+        waiting = waiting[~leaving]
+        if not waiting.size:
+            break
+    return [None if i < 0 else manifest["classes"][i] for i in label], stage, confidence, cost
+
+
+def assert_same_walk(clf, X, folder, *, atol=1e-9):
+    clf.export_onnx(folder)
+    label, stage, confidence, cost = walk(folder, X)
+    decisions = clf.decide(X)
+    assert label == decisions.label.tolist()
+    assert_array_equal(stage, decisions.stage)
+    assert_allclose(confidence, decisions.confidence, rtol=0, atol=atol)
+    assert_array_equal(cost, decisions.cost)
+
+
+def test_heart_failure(tmp_path):
+    heart = load_heart_failure()
+    clf = EMSCOClassifier(heart.prices, max_stages=3, random_state=0).fit(heart.data, heart.target)
+    for point in (0, len(clf.front_) // 2, len(clf.front_) - 1):
+        assert_same_walk(clf.use(point), heart.data, tmp_path / str(point))
+
+
+def test_iris_has_three_classes(tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica"])
+    clf = MultiStageClassifier([0, 0, 1, 1], threshold=0.8).fit(X, names[y])
+    assert_same_walk(clf, X, tmp_path)
+
+
+def test_text_missing_rare_and_unseen_values(tmp_path):
+    X, y = patients()
+    X["city"] = [f"c{i % 60}" if i % 7 else None for i in range(len(X))]
+    clf = MultiStageClassifier([0, 1, 0, 1, 2, 1, 2], threshold=0.9).fit(X, y)
+    assert clf._encoder.codes[6].pools_rare
+    new, _ = patients(500, seed=3)
+    new["city"] = [["c1", "c59", "atlantis", None][i % 4] for i in range(len(new))]
+    new.loc[::3, "age"] = np.nan
+    new.loc[::5, "ward"] = "a new ward"
+    new.loc[0, "creatinine"] = 1e300
+    assert_same_walk(clf, new, tmp_path)
+
+
+def measured(n, seed):
+    """Zeros, missing values, outliers, two values only, and a scale of its own."""
+    rng = np.random.default_rng(seed)
+    y = rng.integers(3, size=n)
+    X = pd.DataFrame(rng.normal(size=(n, 5)) + y[:, None] * [1.0, 0.5, 0.3, 0.0, 0.2], columns=list("abcde"))
+    X["b"] = np.where(rng.random(n) < 0.3, 0.0, np.exp(3 * X["b"]))
+    X["c"] = X["c"].round()
+    X["d"] = rng.integers(2, size=n)
+    X["e"] *= 1e-150
+    X["f"] = rng.choice(["u", "v", None], size=n)
+    X.loc[rng.random(n) < 0.2, ["a", "b"]] = np.nan
+    return X, y
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("encoding", ["rank", "spline"])
+def test_curves_with_zeros_and_missing_values(encoding, n_classes, tmp_path):
+    X, y = measured(400, 0)
+    clf = MultiStageClassifier([0, 1, 1, 2, 0, 2], threshold=0.7, encoding=encoding).fit(X, y % n_classes)
+    kinds = [type(code).__name__ for code in clf._encoder.codes]
+    assert kinds == ["CurveCode", "CurveCode", "CurveCode", "NumberCode", "CurveCode", "CategoryCode"]
+    assert clf._encoder.codes[1].at_zero is not None
+    new, _ = measured(500, 1)
+    new.loc[:9, "a"] = [0.0, -0.0, 1e300, -1e300, *clf._encoder.codes[0].knots[:6]]
+    new.loc[:9, "b"] = [0.0, -0.0, 1e300, -1e300, 1e-320, *clf._encoder.codes[1].knots[-5:]]
+    new.loc[::11, "c"] = np.nan  # not missing in training
+    assert_same_walk(clf, new, tmp_path)
+    session = onnxruntime.InferenceSession(tmp_path / "stage-2.onnx", providers=["CPUExecutionProvider"])
+    text = new["f"].astype(object).where(new["f"].notna(), "")
+    feeds = {f"column_{i}": (text if name == "f" else new[name].astype(float)).to_numpy()[:, None]
+             for i, name in enumerate(new)}  # fmt: skip
+    probabilities, _, _ = session.run(None, feeds)
+    clf.threshold = 1.0  # every row goes through all stages
+    assert_allclose(probabilities, clf.predict_proba(new), rtol=0, atol=1e-12)
+
+
+def test_probabilities_agree_to_twelve_digits(tmp_path):
+    X, y = patients(1000)
+    clf = MultiStageClassifier().fit(X, y)
+    clf.export_onnx(tmp_path)
+    session = onnxruntime.InferenceSession(tmp_path / "stage-0.onnx", providers=["CPUExecutionProvider"])
+    feeds = {}
+    for i, name in enumerate(X):
+        text = name == "ward"
+        feeds[f"column_{i}"] = X[name].astype(object).where(X[name].notna(), "") if text else X[name].astype(float)
+        feeds[f"column_{i}"] = feeds[f"column_{i}"].to_numpy()[:, None]
+    probabilities, _, _ = session.run(None, feeds)
+    assert probabilities.dtype == np.float64
+    assert_allclose(probabilities, clf.predict_proba(X), rtol=0, atol=1e-12)
+
+
+def test_an_empty_text_may_be_a_category(tmp_path):
+    X = pd.DataFrame({"ward": ["", "a", "b", None] * 30, "age": np.arange(120.0)})
+    clf = MultiStageClassifier().fit(X, (X["ward"] == "") | (X["age"] > 100))
+    assert_same_walk(clf, X, tmp_path)
+    (column, _) = json.loads((tmp_path / "manifest.json").read_text())["stages"][0]["inputs"]
+    assert column["categories"] == ["", "a", "b"]
+    assert column["missing"] == "missing 0"
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        RandomForestClassifier(5, max_depth=4),
+        DecisionTreeClassifier(max_depth=3),
+        make_pipeline(StandardScaler(), GaussianNB()),
+    ],
+    ids=lambda e: type(e).__name__,
+)
+def test_other_estimators_are_converted_in_single_precision(estimator, tmp_path):
+    X, y = patients()
+    clf = MultiStageClassifier([0, 1, 0, 1, 1, 0], estimator=estimator, random_state=0).fit(X, y)
+    assert_same_walk(clf, X, tmp_path, atol=1e-5)
+    assert json.loads((tmp_path / "manifest.json").read_text())["stages"][0]["precision"] == "float32"
+
+
+def test_an_estimator_that_cannot_be_converted_is_named(tmp_path):
+    X, y = patients()
+    with pytest.raises(ExportError, match="cannot convert Coin"):
+        MultiStageClassifier(estimator=Coin()).fit(X, y).export_onnx(tmp_path / "coin")
+    assert not (tmp_path / "coin").exists()
+
+
+def test_a_graph_that_does_not_agree_is_not_written(tmp_path, monkeypatch):
+    X, y = patients()
+    clf = MultiStageClassifier([0, 1, 0, 1, 1, 0]).fit(X, y)
+    whole = export._add_logistic
+
+    def wrong(builder, model, encoded):
+        whole(builder, type(model)(model.coef_ + 1e-6, model.intercept_), encoded)
+
+    monkeypatch.setattr(export, "_add_logistic", wrong)
+    with pytest.raises(ExportError, match=r"LogisticModel gives probabilities up to .* away from ours"):
+        clf.export_onnx(tmp_path / "wrong")
+    assert not (tmp_path / "wrong").exists()
+    monkeypatch.undo()
+    isotonic = CalibratedClassifierCV(GaussianNB(), cv=2, method="isotonic")
+    with pytest.raises(ExportError, match="CalibratedClassifierCV gives probabilities"):  # skl2onnx rounds its steps
+        MultiStageClassifier(estimator=isotonic).fit(X, y).export_onnx(tmp_path / "wrong")
+
+
+def test_the_manifest_says_what_each_stage_buys(tmp_path):
+    X, y = patients()
+    search = Evolution(population_size=20, max_generations=2)
+    clf = EMSCOClassifier(PANEL, threshold=0.8, search=search, random_state=0, preset="paper").fit(X, y)
+    clf.use(int(clf.front_.n_stages.argmax())).export_onnx(str(tmp_path / "a" / "b"))
+    manifest = json.loads((tmp_path / "a" / "b" / "manifest.json").read_text())
+    assert (manifest["format"], manifest["version"], manifest["threshold"]) == ("emsco-onnx", 1, 0.8)
+    assert manifest["classes"] == ["dies", "lives"]
+    assert [tuple(s["features"]) for s in manifest["stages"]] == [s.features for s in clf.stages_]
+    assert sum(s["price"] for s in manifest["stages"]) == manifest["stages"][-1]["paid"] == 44
+    for stage in manifest["stages"]:
+        graph = onnx.load(tmp_path / "a" / "b" / stage["graph"]).graph
+        assert [i.name for i in graph.input] == [i["input"] for i in stage["inputs"]]
+        assert set(stage["columns"]) <= {i["column"] for i in stage["inputs"]}
+
+
+def test_what_cannot_be_exported_is_an_error(tmp_path, monkeypatch):
+    X, y = patients()
+    clf = MultiStageClassifier().fit(X, y)
+    with pytest.raises(NotFittedError):
+        MultiStageClassifier().export_onnx(tmp_path)
+    with pytest.raises(InvalidParameterError, match="folder must be"):
+        clf.export_onnx(3)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ExportError, match="cannot be made"):
+        clf.export_onnx(tmp_path / "file")
+    (tmp_path / "manifest.json").mkdir()
+    with pytest.raises(ModelFileError, match="cannot be written"):
+        clf.export_onnx(tmp_path)
+    for package in ("onnx", "onnxruntime"):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, package, None)
+            with pytest.raises(MissingDependencyError, match=r"pip install 'emsco\[onnx\]'"):
+                clf.export_onnx(tmp_path / "x")
+
+
+def test_onnx_and_skops_are_imported_when_they_are_needed():
+    code = (
+        "import sys, emsco; emsco.EMSCOClassifier, emsco.load;"
+        "sys.exit(any(m in sys.modules for m in ('onnx', 'onnxruntime', 'skl2onnx', 'skops')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("threshold", [{"setosa": 0.9, "versicolor": 0.5, "virginica": 0.7}, [0.9, 0.6], 0.8])
+def test_thresholds_per_class_and_stage_are_in_the_manifest(threshold, tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica"])
+    clf = MultiStageClassifier([0, 0, 1, 1], threshold=threshold).fit(X, names[y])
+    assert_same_walk(clf, X, tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["threshold"] == (threshold if isinstance(threshold, float) else None)
+    assert [stage["thresholds"] for stage in manifest["stages"]] == [
+        np.broadcast_to(row, 3).tolist() for row in clf._rule().matrix(2)
+    ]

@@ -1,0 +1,358 @@
+import ast
+from functools import partial
+import os
+from pathlib import Path
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import numpy as np
+from numpy.testing import assert_array_equal
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.ensemble import VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Guarantee, Loss, Objective, Prices
+from emsco.exceptions import CheckpointError, SearchInterruptedWarning
+from emsco.stages.estimator import EstimatorTrainer
+from emsco.stages.logistic import LogisticTrainer
+from emsco.storage import checkpoint
+from emsco.storage.checkpoint import Checkpoint
+
+
+def len_of_stages(counts):
+    return counts.n_stages
+
+
+RUNS = {
+    "evolution": {"search": Evolution(population_size=40, max_generations=12, patience=None), "max_stages": 4},
+    "best first": {"search": BestFirst(max_designs=2_500, start=3), "max_stages": 6},
+    "best first, enumerated": {"search": BestFirst(), "max_stages": 2},
+    "exact": {"search": Exact(), "max_stages": 5},
+    "evolution, with removal": {"search": Evolution(40, 12, None), "max_stages": 4, "removal": True},
+    "best first, with removal": {"search": BestFirst(max_designs=2_500, start=3), "max_stages": 6, "removal": True},
+    "exact, with removal": {"search": Exact(), "max_stages": 3, "removal": True},
+    "chosen objectives": {
+        "search": BestFirst(max_designs=2_500, start=3),
+        "max_stages": 6,
+        "objectives": ("fnr", Loss([[0, 1], [5, 0]], 0.5), Objective("late", len_of_stages, maximise=False)),
+    },
+    "chosen objectives, evolution": {
+        "search": Evolution(population_size=40, max_generations=12, patience=None),
+        "objectives": ("worst_class_accuracy", "cost"),
+    },
+    "two of three, exact": {"search": Exact(), "max_stages": 3, "objectives": ("accuracy", "cost")},
+    "trees": {
+        "search": Evolution(population_size=20, max_generations=6),
+        "estimator": DecisionTreeClassifier(max_depth=3, max_features=2),
+    },
+    "folds, with removal, proven and promised": {
+        "search": Exact(),
+        "max_stages": 2,
+        "removal": True,
+        "validation": 2,
+        "threshold": Guarantee(0.7, per_class=True),
+    },
+    "folds, with removal, objectives by class and thresholds by stage": {
+        "search": BestFirst(max_designs=1_000, start=3),
+        "max_stages": 4,
+        "removal": True,
+        "validation": 2,
+        "threshold": [0.9, 0.8, 0.7],
+        "objectives": ("fnr", "worst_class_accuracy", "cost"),
+        "final_estimator": GaussianNB(),
+    },
+    "chains, thresholds of their own and a final estimator": {
+        "search": BestFirst(max_designs=400, start="chains"),
+        "max_stages": 3,
+        "removal": True,
+        "threshold": "auto",
+        "final_estimator": GaussianNB(),
+    },
+}
+
+
+COSTS = Prices(price=dict(zip([f"x{i}" for i in range(8)], [3, 1, 4, 1, 5, 9, 2, 6], strict=True)), overhead=0.5)
+
+
+def data(n_features=8):
+    return make_classification(400, n_features, n_informative=5, n_redundant=2, flip_y=0.2, random_state=3)
+
+
+class KilledError(Exception):
+    """Stands for kill -9: nothing catches it."""
+
+
+def run(path, settings, **more):
+    clf = EMSCOClassifier(costs=COSTS, random_state=0, preset="paper", **settings, **more)
+    return clf.fit(*data(), checkpoint=path)
+
+
+def assert_same(a, b):
+    for name in ("designs", "coverage", "accuracy", "mean_cost", "n_ties", "reached", "values"):
+        assert_array_equal(getattr(a.front_, name), getattr(b.front_, name), err_msg=name)
+    for tied, others in zip(a.front_.ties, b.front_.ties, strict=True):
+        assert_array_equal(list(tied), list(others))
+    assert_array_equal(a.history_, b.history_)
+    assert (a.front_.thresholds is None) == (b.front_.thresholds is None)
+    if a.front_.thresholds is not None:
+        assert_array_equal(a.front_.thresholds, b.front_.thresholds)
+    assert a._promises == b._promises
+    assert a.n_feature_sets_ == b.n_feature_sets_
+    assert a.n_generations_ == b.n_generations_
+    if a.front_.certificate is not None:
+        assert a.front_.certificate.n_walked == b.front_.certificate.n_walked
+    X = data()[0]
+    assert_array_equal(a.predict_proba(X), b.predict_proba(X))
+
+
+@pytest.fixture
+def always_save(monkeypatch):
+    monkeypatch.setattr(checkpoint, "_SECONDS", -1.0)
+    monkeypatch.setattr(checkpoint, "_SHARE", 1e9)
+
+
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.GuaranteeWarning")
+@pytest.mark.usefixtures("always_save")
+@pytest.mark.parametrize("name", RUNS)
+def test_cut_off_again_and_again_it_ends_as_if_it_had_not_been(name, tmp_path, monkeypatch):
+    """Every piece of training, and every layer of a proof, is the last of its run."""
+    settings = RUNS[name]
+    whole = run(None, settings)
+    n_calls, allowed = 0, 0
+
+    def counted(original):
+        def wrapper(self, *args, **kwargs):
+            nonlocal n_calls
+            n_calls += 1
+            if n_calls > allowed:
+                raise KilledError
+            return original(self, *args, **kwargs)
+
+        return wrapper
+
+    for owner, method in ((LogisticTrainer, "train"), (EstimatorTrainer, "train"), (Checkpoint, "save")):
+        monkeypatch.setattr(owner, method, counted(getattr(owner, method)))
+    n_runs = 0
+    while True:
+        n_calls, allowed, n_runs = 0, 3 + n_runs % 4, n_runs + 1
+        assert n_runs < 300, "it does not get on"
+        try:
+            resumed = run(tmp_path / "run.ckpt", settings)
+            break
+        except KilledError:
+            continue
+    assert n_runs > 2
+    assert_same(resumed, whole)
+
+
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.GuaranteeWarning")
+@pytest.mark.usefixtures("always_save")
+@pytest.mark.parametrize("name", RUNS)
+def test_with_a_checkpoint_and_without_the_result_is_the_same(name, tmp_path):
+    whole = run(None, RUNS[name])
+    assert_same(run(tmp_path / "a.ckpt", RUNS[name]), whole)
+    assert_same(run(tmp_path / "a.ckpt", RUNS[name], n_jobs=2), whole)  # all of it from the file, by two workers
+
+
+def test_an_unseeded_run_keeps_its_seed(tmp_path):
+    settings = {"search": Evolution(population_size=20, max_generations=3), "max_stages": 3, "preset": "paper"}
+    first = EMSCOClassifier(**settings).fit(*data(), checkpoint=tmp_path / "a.ckpt")
+    again = EMSCOClassifier(**settings).fit(*data(), checkpoint=tmp_path / "a.ckpt")
+    assert_array_equal(first.front_.designs, again.front_.designs)
+    assert_array_equal(first.history_, again.history_)
+
+
+ONES = partial(Prices, price={f"x{i}": 1 for i in range(8)})
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"threshold": 0.8}, "threshold: 0.75 there, 0.8 here"),
+        ({"random_state": 1}, "seed: "),
+        ({"costs": [2] + [1] * 7}, "prices: "),
+        ({"costs": ONES(overhead=2)}, "price model: 0, sum there, 2, sum here"),
+        ({"costs": ONES(parallel=True)}, "price model: 0, sum there, 0, parallel here"),
+        ({"search": Evolution(population_size=21, max_generations=3)}, "population_size=20.* there"),
+        ({"max_stages": 4}, "max_stages: 3 there, 4 here"),
+        ({"objectives": ["fpr", "cost"]}, r'objectives: null there, \["fpr", "cost"\] here'),
+        ({"estimator": DecisionTreeClassifier()}, r"estimator: Recipe\(estimator=None.* there"),
+        ({"encoding": "rank"}, "encoding='linear'.* there.*encoding='rank'"),
+        ({"removal": True}, "removal: False there, True here"),
+        ({"validation": 3}, "other data"),
+        ({"preset": "best"}, "other data.*removal: False there, True here"),
+    ],
+)
+def test_the_checkpoint_of_another_run_is_refused(tmp_path, change, says):
+    search = Evolution(population_size=20, max_generations=3)
+    settings = {"search": search, "max_stages": 3, "random_state": 0, "preset": "paper"}
+    path = tmp_path / "a.ckpt"
+    EMSCOClassifier(**settings).fit(*data(), checkpoint=path)
+    with pytest.raises(CheckpointError, match=f"another run.*{says}"):
+        EMSCOClassifier(**{**settings, **change}).fit(*data(), checkpoint=path)
+    X, y = data()
+    with pytest.raises(CheckpointError, match="other data"):
+        EMSCOClassifier(**settings).fit(X + 1e-9, y, checkpoint=path)
+
+
+def votes(strength):
+    """Estimators that scikit-learn shows alike: it leaves the middle out."""
+    more = {"max_iter": 5000, "tol": 1e-7, "solver": "newton-cg"}
+    strengths = [strength if 4 <= i <= 15 else 1.5 for i in range(20)]
+    members = [(f"member_number_{i}", LogisticRegression(C=c, **more)) for i, c in enumerate(strengths)]
+    return VotingClassifier(members, voting="soft")
+
+
+def test_estimators_that_look_alike_are_told_apart(tmp_path):
+    assert repr(votes(1e-3)) == repr(votes(999.0))
+    settings = {"search": Evolution(population_size=4, max_generations=1), "max_stages": 1, "random_state": 0}
+    X, y = data()
+    X = X[:, :2]
+    path, other = tmp_path / "a.ckpt", tmp_path / "b.ckpt"
+    weak, strong = (EMSCOClassifier(estimator=votes(c), **settings) for c in (1e-3, 999.0))
+    weak.fit(X, y, checkpoint=path)
+    with pytest.raises(CheckpointError, match="estimator: "):
+        strong.fit(X, y, checkpoint=path)
+    weak, strong = (EMSCOClassifier(final_estimator=votes(c), **settings) for c in (1e-3, 999.0))
+    weak.fit(X, y, checkpoint=other)
+    strong.fit(X, y, checkpoint=other)
+    fresh = clone(strong).fit(X, y)
+    assert_array_equal(strong.front_.values, fresh.front_.values)
+
+
+def test_an_identity_is_the_same_in_another_process_and_changes_with_all_that_is_held():
+    code = """
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.preprocessing import FunctionTransformer
+from emsco import Objective
+from emsco.storage.checkpoint import identity_of
+late = 2
+things = [
+    RandomForestClassifier(random_state=np.random.RandomState(0)), FunctionTransformer(lambda x: x + {step}),
+    [Objective("late", lambda counts: counts.n_stages * {step})], lambda x, step={step}: x, ["coverage", "cost"], None,
+]
+print([identity_of(thing) for thing in things])
+"""
+    said = [
+        subprocess.run([sys.executable, "-c", code.replace("{step}", step)], capture_output=True, text=True, check=True)
+        for step in ("1", "1", "2")
+    ]
+    first, again, other = (ast.literal_eval(run.stdout) for run in said)
+    assert first == again
+    assert [a == b for a, b in zip(first, other, strict=True)] == [True, False, False, False, True, True]
+    assert not any(" at 0x" in name for name in first)
+
+
+def test_files_that_are_no_checkpoints_are_explained(tmp_path):
+    text = tmp_path / "notes.txt"
+    text.write_text("not a database, and long enough to be looked at " * 50)
+    with pytest.raises(CheckpointError, match="no checkpoint, or a damaged one"):
+        Checkpoint(text)
+    other = tmp_path / "other.db"
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE mine (x)")
+    with pytest.raises(CheckpointError, match="database of another kind"):
+        Checkpoint(other)
+    with pytest.raises(CheckpointError, match="does not exist; create it"):
+        Checkpoint(tmp_path / "no" / "a.ckpt")
+    with Checkpoint(tmp_path / "a.ckpt"), pytest.raises(CheckpointError, match="Does another run use it"):
+        Checkpoint(tmp_path / "a.ckpt")
+    with Checkpoint(tmp_path / "a.ckpt") as held:
+        held._set_fact("format", "emsco-checkpoint 2")
+    with pytest.raises(CheckpointError, match="another version"):
+        Checkpoint(tmp_path / "a.ckpt")
+
+
+@pytest.mark.usefixtures("always_save")
+def test_a_snapshot_is_replaced_whole_or_not_at_all(tmp_path):
+    with Checkpoint(tmp_path / "a.ckpt") as held:
+        held.save(lambda: {"a": np.arange(5)})
+        with pytest.raises(ValueError, match="allow_pickle"):
+            held.save(lambda: {"a": np.arange(3), "b": np.array([object()])})
+    with Checkpoint(tmp_path / "a.ckpt") as held:
+        snapshot = held.load()
+    assert list(snapshot) == ["a"]
+    assert_array_equal(snapshot["a"], np.arange(5))
+
+
+def test_large_arrays_are_kept_in_parts(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "_PART", 100)
+    monkeypatch.setattr(checkpoint, "_SECONDS", -1.0)
+    array = np.random.default_rng(0).normal(size=(37, 9))
+    with Checkpoint(tmp_path / "a.ckpt") as held:
+        held.save(lambda: {"a": array, "empty": np.empty((0, 3))})
+    with Checkpoint(tmp_path / "a.ckpt") as held:
+        assert_array_equal(held.load()["a"], array)
+        assert held.load()["empty"].shape == (0, 3)
+
+
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.SearchInterruptedWarning")
+@pytest.mark.usefixtures("always_save")
+def test_after_ctrl_c_the_same_call_goes_on(tmp_path, monkeypatch):
+    settings = RUNS["evolution"]
+    whole = run(None, settings)
+    original, n_calls = LogisticTrainer.train, 0
+
+    def interrupted(self, sets):
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == 5:
+            signal.raise_signal(signal.SIGINT)
+        return original(self, sets)
+
+    monkeypatch.setattr(LogisticTrainer, "train", interrupted)
+    with pytest.warns(SearchInterruptedWarning):
+        partial = run(tmp_path / "a.ckpt", settings)
+    assert partial.n_generations_ < whole.n_generations_
+    assert_same(run(tmp_path / "a.ckpt", settings), whole)
+
+
+SCRIPT = """
+import sys
+from emsco.storage import checkpoint
+from tests.storage.test_checkpoint import RUNS, run
+checkpoint._SECONDS, checkpoint._SHARE = -1.0, 1e9
+clf = run(sys.argv[1], RUNS[sys.argv[2]])
+print(clf.front_.designs.tolist(), clf.front_.n_ties.tolist(), clf.history_.tolist(), clf.n_feature_sets_)
+"""
+
+
+def kill_and_resume(path, name, rng, *, slowest):
+    """Run a search in processes that are killed at random moments until one gets through; return what it printed."""
+    n_kills = 0
+    while True:
+        # Kills come ever later, so that in the end a run gets through; the first ones hit the imports.
+        patience = rng.uniform(0.3, slowest * (1 + n_kills / 3))
+        root = Path(__file__).parents[2]
+        process = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, str(path), name], stdout=subprocess.PIPE, cwd=root, text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])},
+        )  # fmt: skip
+        deadline = time.monotonic() + patience
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.002)
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+            n_kills += 1
+            continue
+        assert process.returncode == 0
+        return process.communicate()[0], n_kills
+
+
+@pytest.mark.parametrize("name", ["evolution", "exact"])
+def test_killed_at_random_moments_it_ends_with_the_same_front(name, tmp_path):
+    whole = run(None, RUNS[name])
+    output, n_kills = kill_and_resume(tmp_path / "a.ckpt", name, np.random.default_rng(0), slowest=4.0)
+    front = whole.front_
+    expected = [front.designs.tolist(), front.n_ties.tolist(), whole.history_.tolist(), whole.n_feature_sets_]
+    assert output.strip() == " ".join(map(str, expected))
+    assert n_kills > 0
