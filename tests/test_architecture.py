@@ -9,7 +9,7 @@ import emsco
 
 ROOT = Path(emsco.__file__).parent
 LAYERS = (
-    ("exceptions", "arrays", "checks", "_compile", "_scalar"),
+    ("exceptions", "arrays", "checks", "drawing", "_compile", "_scalar"),
     ("data",),
     ("prices",),
     ("designs",),
@@ -19,15 +19,16 @@ LAYERS = (
     ("promises",),
     ("deployed",),
     ("storage",),
+    ("report",),
     ("fitting",),
     ("estimators",),
     ("datasets",),
     ("baselines",),
-    ("report",),
     ("experiments",),
     ("cli",),
     ("__main__",),
 )
+FOREIGN = {"_replace", "_getframe", "_get_param_names"}  # of namedtuples, of sys, of scikit-learn
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 FILES = sorted(ROOT.rglob("*.py"))
 
@@ -73,7 +74,11 @@ def test_every_folder_has_a_level():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_nobody_reads_a_private_attribute_of_another_object(path):
-    """``self._x`` and ``cls._x`` are one's own; so are the private names of the classes in the same file."""
+    """``self._x`` and ``cls._x`` are one's own; so are the private names of the classes in the same file.
+
+    Foreign objects are another matter: a namedtuple's ``_replace``, the inside of scikit-learn's estimators that
+    storage has to check.
+    """
     tree = ast.parse(path.read_text())
     own = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and is_self(node.value)}
     own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
@@ -82,7 +87,7 @@ def test_nobody_reads_a_private_attribute_of_another_object(path):
         f"{ast.unparse(node)} (line {node.lineno})"
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.endswith("__")
-        if node.attr not in own and not is_self(node.value)
+        if node.attr not in own and not is_self(node.value) and node.attr not in FOREIGN
     }
     names = {
         f"from {node.module} import {name.name}"

@@ -197,7 +197,7 @@ def test_with_folds_each_row_is_walked_by_stages_trained_without_it(seed, n_clas
         design = clf.front_.designs[point]
         fates, truth = [], []
         for train, judges in folds_of(y, np.arange(len(y))):
-            part = MultiStageClassifier(design, prices, threshold).fit(X.iloc[train], y[train])
+            part = MultiStageClassifier(design, prices, threshold=threshold).fit(X.iloc[train], y[train])
             fates += walk(part, X.iloc[judges], threshold)
             truth += y[judges].tolist()
         expect(clf.front_, point, fates, truth)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from emsco.deployed.decide import Decisions, Stage
     from emsco.deployed.evaluation import Evaluation
     from emsco.deployed.session import Accept, Acquire, Reject, Session
-    from emsco.estimators import EMSCOClassifier, MultiStageClassifier
+    from emsco.estimators import EMSCOClassifier, MultiStageClassifier, load
     from emsco.exceptions import EmscoError, EmscoWarning
     from emsco.prices.prices import Prices
     from emsco.promises.guarantee import Guarantee
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from emsco.search.bestfirst import BestFirst
     from emsco.search.evolution import Evolution
     from emsco.search.exact.proof import Exact
-    from emsco.storage.model_file import load
 
 __all__ = [
     "Accept",
@@ -63,7 +62,7 @@ _HOME = {
     "Reject": "deployed.session",
     "Session": "deployed.session",
     "Stage": "deployed.decide",
-    "load": "storage.model_file",
+    "load": "estimators",
 }
 
 

@@ -29,8 +29,10 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
+import sys
+from types import FrameType, MappingProxyType
 from typing import Any
+import warnings
 
 
 class EmscoError(Exception):
@@ -139,3 +141,12 @@ def shown(value: Any) -> str:
     """Return a value for an error message, cut short."""
     text = ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def warn(message: str, kind: type[Warning]) -> None:
+    """Warn the caller of this package, however deep inside it the reason is found."""
+    level = 1
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "emsco":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, kind, stacklevel=level)

@@ -175,7 +175,7 @@ def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
 
 
 def test_boosting_in_the_search_is_boosting_by_name(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("emsco.stages.recipe.boosting", lambda: HistGradientBoostingClassifier(max_iter=3))
+    monkeypatch.setattr("emsco.stages.learners.boosting", lambda: HistGradientBoostingClassifier(max_iter=3))
     call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "-o", tmp_path / "m.emsco", "--estimator", "boosting",
          "--search", "exact", "--validation", "0.4", "--max-stages", 1, *SMALL[2:], "--drop", "sex", "--drop",
          "smoking")  # fmt: skip

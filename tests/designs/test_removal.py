@@ -17,7 +17,7 @@ from emsco.exceptions import CheckpointError, InvalidInputError, MissingColumnEr
 from emsco.report import StagesDisplay, render_report
 from emsco.report.records import facts_record, point_record
 from emsco.report.summary import summarise
-from emsco.scoring.front import describe
+from emsco.scoring.words import describe
 from tests.deployed.test_export import assert_same_walk
 from tests.storage.test_storage import GROUPED, assert_same, round_trip
 from tests.test_estimators import PANEL, patients

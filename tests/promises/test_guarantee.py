@@ -48,7 +48,7 @@ def patients(seed, n=1200, shift=1.0):
 @pytest.fixture(scope="module")
 def fitted():
     X, y = patients(0)
-    return EMSCOClassifier([1, 1, 5, 5], Guarantee(0.85), max_stages=3, random_state=0, **PAPER).fit(X, y)
+    return EMSCOClassifier([1, 1, 5, 5], threshold=Guarantee(0.85), max_stages=3, random_state=0, **PAPER).fit(X, y)
 
 
 # ---------------------------------------------------------------- the tests behind a promise
@@ -191,7 +191,7 @@ def calibration_rows(seed, n_rows, share=0.25):
 @pytest.mark.parametrize("refit", [False, True])
 def test_calibration_rows_change_nothing_but_the_thresholds(refit):
     X, y = patients(3, 400)
-    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.7), max_stages=3, refit=refit, random_state=5, **PAPER)
+    clf = EMSCOClassifier([1, 1, 5, 5], threshold=Guarantee(0.7), max_stages=3, refit=refit, random_state=5, **PAPER)
     rows = calibration_rows(5, 400)
     X_other, y_other = X.copy(), y.copy()
     X_other[rows], y_other[rows] = 1e3, 1 - y[rows]
@@ -222,7 +222,7 @@ def test_calibration_rows_of_ones_own():
     X, y = patients(1, 900)
     new = {"X_cal": X[600:], "y_cal": y[600:]}
     plain = EMSCOClassifier([1, 1, 5, 5], 0.85, max_stages=2, random_state=0, **PAPER).fit(X[:600], y[:600])
-    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.85), max_stages=2, random_state=0, **PAPER).fit(
+    clf = EMSCOClassifier([1, 1, 5, 5], threshold=Guarantee(0.85), max_stages=2, random_state=0, **PAPER).fit(
         X[:600], y[:600], **new
     )
     assert_array_equal(clf.front_.designs, plain.front_.designs)
@@ -251,7 +251,7 @@ def test_calibration_rows_of_ones_own():
 
 def test_validation_rows_of_ones_own_and_a_refit():
     X, y = patients(1, 900)
-    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.8), max_stages=2, refit=True, random_state=0, **PAPER)
+    clf = EMSCOClassifier([1, 1, 5, 5], threshold=Guarantee(0.8), max_stages=2, refit=True, random_state=0, **PAPER)
     clf.fit(X[:600], y[:600], X[600:], y[600:])
     assert clf.guarantee_.n_rows == 150
     assert clf.front_.n_samples == 300
@@ -316,9 +316,9 @@ def test_a_class_that_cannot_be_promised_is_never_predicted_and_the_other_is():
     rare = np.flatnonzero(y == 1)[100:]
     X, y = np.delete(X, rare, axis=0), np.delete(y, rare)
     with pytest.warns(GuaranteeWarning, match="the label 1 is never given.*of each class"):
-        clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.9, per_class=True), max_stages=2, random_state=1, **PAPER).fit(
-            X, y
-        )
+        clf = EMSCOClassifier(
+            [1, 1, 5, 5], threshold=Guarantee(0.9, per_class=True), max_stages=2, random_state=1, **PAPER
+        ).fit(X, y)
     decided = clf.decide(X)
     assert set(decided.label.compressed()) == {0}
     assert [check.passed for check in clf.guarantee_.checks] == [True, False]
@@ -365,7 +365,7 @@ def test_a_point_is_chosen_whose_promise_will_probably_be_kept():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GuaranteeWarning)
             clf = EMSCOClassifier(
-                [1, 1, 5, 5], Guarantee(0.93), max_stages=3, random_state=0, encoding="linear", C=1.0
+                [1, 1, 5, 5], threshold=Guarantee(0.93), max_stages=3, random_state=0, encoding="linear", C=1.0
             ).fit(X, y)
         kept.append(clf.guarantee_.passed)
         by_score_alone.append(clf._promises[clf.front_.choose(best="combined")].passed)
@@ -389,7 +389,7 @@ def test_changing_the_threshold_after_fit_ends_the_promise(fitted):
 
 def test_a_run_that_goes_on_from_a_checkpoint_makes_the_same_promise(tmp_path):
     X, y = patients(0)
-    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.8), max_stages=2)  # no seed: the checkpoint remembers it
+    clf = EMSCOClassifier([1, 1, 5, 5], threshold=Guarantee(0.8), max_stages=2)  # no seed: the checkpoint remembers it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuaranteeWarning)  # some splits cannot support it
         first, again = (clone(clf).fit(X, y, checkpoint=tmp_path / "run") for _ in range(2))
@@ -433,9 +433,9 @@ def test_calibrated_counts_are_those_of_decide(per_class):
 def test_a_promise_survives_a_model_file(per_class, tmp_path):
     X, y = patients(0)
     y = np.array(["ham", "spam"])[y]
-    clf = EMSCOClassifier([1, 1, 5, 5], Guarantee(0.8, per_class=per_class), max_stages=2, random_state=0, **PAPER).fit(
-        X, y
-    )
+    clf = EMSCOClassifier(
+        [1, 1, 5, 5], threshold=Guarantee(0.8, per_class=per_class), max_stages=2, random_state=0, **PAPER
+    ).fit(X, y)
     clf.save(tmp_path / "m.emsco")
     again = load(tmp_path / "m.emsco")
     assert again.guarantee_ == clf.guarantee_

@@ -13,8 +13,8 @@ from emsco.deployed.evaluation import Result
 from emsco.designs.partition import compress, stage_counts
 from emsco.report.html import render_page, render_report, write_report
 from emsco.report.summary import summarise
-from emsco.scoring.cascade import Tally
 from emsco.scoring.front import make_front
+from emsco.scoring.tally import Tally
 
 HOSTILE = "</script><img src=x onerror=alert(1)>&\u2028"
 

@@ -11,9 +11,10 @@ from emsco import EMSCOClassifier, Evolution
 from emsco.datasets import load_heart_failure
 from emsco.exceptions import InvalidParameterError, MissingDependencyError, NoSuchPointError
 from emsco.prices.prices import resolve
-from emsco.scoring.cascade import Tally
-from emsco.scoring.front import FrontPoint, describe, make_front
+from emsco.scoring.front import FrontPoint, make_front
 from emsco.scoring.intervals import binomial_interval
+from emsco.scoring.tally import Tally
+from emsco.scoring.words import describe
 
 
 def front():

@@ -4,9 +4,9 @@ import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
 from emsco import reference
-from emsco.scoring.cascade import Tally
 from emsco.scoring.objectives import inverse_cost, measure
 from emsco.scoring.ranking import log_fitness, norm, pareto_rank, selection_probabilities
+from emsco.scoring.tally import Tally
 from tests.strategies import vectors
 
 

@@ -8,9 +8,9 @@ import pytest
 from emsco import BestFirst, EMSCOClassifier
 from emsco.designs.partition import all_designs, count_solutions
 from emsco.exceptions import InvalidParameterError
-from emsco.scoring.cascade import join_tallies
 from emsco.scoring.objectives import measure
 from emsco.scoring.ranking import pareto_rank
+from emsco.scoring.tally import join_tallies
 from emsco.search.bestfirst import search_best_first
 from tests.scoring.test_cascade import make_cascade
 from tests.search.exact.test_proof import exact

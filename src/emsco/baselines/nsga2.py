@@ -15,10 +15,11 @@ from emsco.designs.operators.recombination import recombine
 from emsco.designs.partition import acquired_sets, check_max_stages, compress
 from emsco.exceptions import MissingDependencyError
 from emsco.scoring.cache import StageCache
-from emsco.scoring.cascade import Cascade, Tally
+from emsco.scoring.cascade import Cascade
 from emsco.scoring.objectives import measure
 from emsco.scoring.ranking import norm, pareto_rank
 from emsco.scoring.rejection import check_threshold, is_confident
+from emsco.scoring.tally import Tally
 from emsco.search.evolution import Evolution
 from emsco.stages.base import StageModel, outcomes_of
 from emsco.stages.logistic import LogisticTrainer

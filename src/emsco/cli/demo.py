@@ -39,17 +39,18 @@ def main(report: Path | None = None) -> None:
     clf = EMSCOClassifier(heart.prices, threshold=_THRESHOLD, random_state=0, n_jobs=-1,
                           verbose=sys.stderr.isatty()).fit(table.take(rows), heart.target[rows])  # fmt: skip
     certificate = clf.front_.certificate
+    assert certificate is not None  # the space is small
     print(
         f"{certificate.n_designs:,} ways to buy 12 features or fewer in up to 10 stages. These {len(clf.front_)} are "
         f"the\nones that no other beats, all of them: {certificate.n_walked:,} were looked at, the rest ruled out, in "
-        f"{clf.search_seconds_:.1f} s.\nFittest first, on {clf.front_.n_samples} {judged(clf)} patients:\n"
+        f"{clf.search_seconds_:.1f} s.\nFittest first, on {clf.front_.n_samples} {judged(clf.deployed_)} patients:\n"
     )
     print(clf.front_)
     print(f"\nIn use: point {clf.point_}, the best sum of coverage, accuracy and the share of the price saved.")
     print("What happens to the held-out patients:")
     evaluation = clf.evaluate(table.take(held_out), heart.target[held_out])
-    print_stages(clf, evaluation)
-    print_results(clf, evaluation)
+    print_stages(clf.deployed_, evaluation)
+    print_results(clf.deployed_, evaluation)
     if report is not None:
         write_report(clf, report, evaluation=evaluation, notes={"data": "heart failure, carried by emsco"})
         print(f"\nThe same as a page to look at and pick from: open {report} in a browser.")

@@ -459,9 +459,9 @@ def fit(
     if checkpoint is not None and not interrupted:
         checkpoint.unlink(missing_ok=True)
     if as_json:
-        records.print_json({"model": str(output), **records.summary_record(clf, evaluation)})
+        records.print_json({"model": str(output), **records.summary_record(clf.deployed_, evaluation)})
     else:
-        show.print_fit(clf, evaluation, data, target, len(rest), output)
+        show.print_fit(clf.deployed_, evaluation, data, target, len(rest), output)
     if missed is not None:
         _fail(f"{missed} The model was written, with point {clf.point_} in use.")
     if interrupted:
@@ -499,12 +499,13 @@ def front(
     points = clf.front_
     listed = points.order(max_cost=max_cost, min_coverage=min_coverage, min_accuracy=min_accuracy, best=sort).tolist()
     if as_json:
-        records.print_json([records.point_record(clf, i) for i in listed])
+        records.print_json([records.point_record(clf.deployed_, i) for i in listed])
         return
-    show.print_front(clf, listed if show_all else listed[:20])
+    show.print_front(clf.deployed_, listed if show_all else listed[:20])
     if not show_all and len(listed) > 20:
         click.echo(f"... and {len(listed) - 20} more: --all")
-    show.say(f"{len(listed)} of {len(points)} designs, * in use. Figures of {points.n_samples} {judged(clf)} rows, on "
+    show.say(f"{len(listed)} of {len(points)} designs, * in use. Figures of {points.n_samples} "
+             f"{judged(clf.deployed_)} rows, on "
              "which the designs were selected: optimistic.")  # fmt: skip
 
 
@@ -541,12 +542,12 @@ def use(
     clf.use(_chosen(clf, choice) if point is None else point)
     clf.save(model)
     if as_json:
-        records.print_json(records.point_record(clf, clf.point_))
+        records.print_json(records.point_record(clf.deployed_, clf.point_))
         return
-    show.print_front(clf, [clf.point_])
-    show.print_threshold(clf)
-    show.print_stages(clf, clf.evaluation_)
-    show.print_results(clf, clf.evaluation_)
+    show.print_front(clf.deployed_, [clf.point_])
+    show.print_threshold(clf.deployed_)
+    show.print_stages(clf.deployed_, clf.evaluation_)
+    show.print_results(clf.deployed_, clf.evaluation_)
     if isinstance(clf.threshold, Guarantee):
         show.say(f"\n{clf.guarantee_}")
 
@@ -572,7 +573,9 @@ def predict(model: Path, data: Path, output: Path, keep: tuple[str, ...], file_e
     _not_over(output, model, data)
     clf = _load(model)
     with PhaseLine(shown=sys.stderr.isatty()) as line:
-        totals = predict_file(clf, TableFile(data, encoding=file_encoding), output, keep=keep, on_progress=line)
+        totals = predict_file(
+            clf.deployed_, TableFile(data, encoding=file_encoding), output, keep=keep, on_progress=line
+        )
     mean_cost = totals.cost / totals.n_rows if totals.n_rows else None
     if as_json:
         records.print_json({"output": str(output), "rows": totals.n_rows, "conclusive": totals.n_conclusive,
@@ -598,10 +601,10 @@ def evaluate(model: Path, data: Path, target: str | None, file_encoding: str, as
     clf = _load(model)
     evaluation = _evaluate(clf, data, target, file_encoding)
     if as_json:
-        records.print_json(records.results_record(clf, evaluation))
+        records.print_json(records.results_record(clf.deployed_, evaluation))
         return
-    show.print_stages(clf, evaluation)
-    show.print_results(clf, evaluation)
+    show.print_stages(clf.deployed_, evaluation)
+    show.print_results(clf.deployed_, evaluation)
 
 
 @emsco.command(short_help="Write a page to look at in a browser.")
@@ -651,7 +654,7 @@ def ask(model: Path, state: Path | None) -> int:
                               f"{answer.cost:,.6g} paid.")  # fmt: skip
                 return 0
             case Reject() as answer:
-                bar = clf._rule().bar(answer.stage, clf.classes_.tolist().index(answer.best_guess))
+                bar = clf.deployed_.rule.bar(answer.stage, clf.classes_.tolist().index(answer.best_guess))
                 wanted = "which is never enough" if bar > 1 else f"not {bar:.0%}"
                 console.print(f"[bold]inconclusive[/]: {answer.confidence:.1%} sure after the last stage, {wanted}; "
                               f"{answer.cost:,.6g} paid.")  # fmt: skip
@@ -668,16 +671,16 @@ def inspect(model: Path, as_json: bool) -> None:
 
     clf = _load(model)
     if as_json:
-        records.print_json(records.facts_record(clf))
+        records.print_json(records.facts_record(clf.deployed_))
         return
     shown_below = ("prices", "stages", "never")
-    facts = {name: value for name, value in records.facts_record(clf).items() if name not in shown_below}
+    facts = {name: value for name, value in records.facts_record(clf.deployed_).items() if name not in shown_below}
     facts["learning"] = " ".join(facts["learning"]["in_words"])
     show.print_facts({**facts, **clf.notes_})
-    show.print_prices(clf)
-    show.print_stages(clf, clf.evaluation_)
+    show.print_prices(clf.deployed_)
+    show.print_stages(clf.deployed_, clf.evaluation_)
     if clf.evaluation_ is not None:
-        show.print_results(clf, clf.evaluation_)
+        show.print_results(clf.deployed_, clf.evaluation_)
 
 
 @emsco.command(short_help="Write the design in use as ONNX graphs.")
@@ -757,7 +760,10 @@ def _choice(
 
 
 def _chosen(clf: Any, choice: dict[str, Any]) -> Any:
-    return clf._choice(clf.front_, "knee" if "knee" in choice else choice)
+    from emsco.fitting.pipeline import choose_point
+    from emsco.fitting.settings import PRESETS
+
+    return choose_point(clf.front_, "knee" if "knee" in choice else choice, best=PRESETS[clf.preset]["choose"])
 
 
 def _objectives(names: tuple[str, ...], loss: Path | None, y: Any) -> tuple[Any, ...] | None:
@@ -777,8 +783,7 @@ def _objectives(names: tuple[str, ...], loss: Path | None, y: Any) -> tuple[Any,
 
 
 def _load(path: Path, *, searched: bool = False) -> Any:
-    from emsco.estimators import EMSCOClassifier
-    from emsco.storage.model_file import load
+    from emsco.estimators import EMSCOClassifier, load
 
     clf = load(path)
     if searched and not isinstance(clf, EMSCOClassifier):
@@ -830,10 +835,10 @@ def _evaluate(clf: Any, data: Path, target: str | None, file_encoding: str) -> "
         raise click.UsageError("the model does not know which column holds the label; give --target.")
     file = TableFile(data, encoding=file_encoding)
     file.require([target])
-    features = [code.name for code in clf._encoder.codes if code.name in file.names]
+    features = [code.name for code in clf.deployed_.encoder.codes if code.name in file.names]
     if not features:
         raise click.UsageError(f"{data} has none of the columns that the model knows.")
-    numbers = [code.name for code in clf._encoder.codes if isinstance(code, NumberCode)]
+    numbers = [code.name for code in clf.deployed_.encoder.codes if isinstance(code, NumberCode)]
     if clf.classes_.dtype.kind in "iuf":
         numbers.append(target)
     X, y, _ = _labelled(file, features, target, numbers)
@@ -880,7 +885,7 @@ def _number(option: str, text: str | None, wanted: str) -> int | float | None:
 def _threshold(given: tuple[str, ...], accuracy: float | None, confidence: float | None, per_class: bool) -> Any:
     """Return the threshold of a classifier: a number, one per class or stage, or a promise."""
     from emsco.promises.guarantee import Guarantee
-    from emsco.promises.thresholds import AUTO
+    from emsco.promises.own import AUTO
 
     if AUTO in given:
         if len(given) > 1 or accuracy is not None:
@@ -956,7 +961,7 @@ def _ask_column(clf: Any, session: Any, column: str) -> bool:
     """Ask until a value of a column is accepted; return False if the user has had enough."""
     from emsco.data.encoding import CategoryCode
 
-    code = next(code for code in clf._encoder.codes if code.name == column)
+    code = next(code for code in clf.deployed_.encoder.codes if code.name == column)
     hint = ""
     if isinstance(code, CategoryCode):
         known = sorted(str(c) for c in {*code.categories, *code.rare} if c is not None)

@@ -128,3 +128,8 @@ def _unboxed(labels: NDArray[Any]) -> NDArray[Any]:
     if kinds and (kinds <= {int} or kinds <= {bool} or kinds <= {int, float}):
         return np.array(labels.tolist())
     return labels
+
+
+def plain_classes(classes: NDArray[Any]) -> list[Any]:
+    """Return class labels as plain Python, which JSON can hold."""
+    return [label.item() if isinstance(label, np.generic) else label for label in classes.tolist()]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from emsco.exceptions import InvalidInputError
+from emsco.exceptions import InvalidInputError, MissingDependencyError
 
 Rows = NDArray[np.intp] | slice
 
@@ -291,3 +291,12 @@ def _arrow_numbers(data: Any) -> NDArray[np.float64] | None:
 def no_dates(name: Any) -> str:
     """Return what to say of a column of dates."""
     return f"column {name!r} holds dates or durations; turn it into a number, such as days before the decision."
+
+
+def data_frame(columns: dict[str, Any]) -> Any:
+    """Return a pandas DataFrame, or say how to get pandas."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingDependencyError("to_frame needs pandas: pip install 'emsco[pandas]'.") from error
+    return pandas.DataFrame(columns)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from sklearn.datasets import fetch_openml, get_data_home
 from sklearn.utils import Bunch
 
+from emsco.data.table import data_frame
 from emsco.exceptions import DataNotAvailableError
 from emsco.prices.prices import Prices
-from emsco.scoring.front import data_frame
 
 Values = NDArray[np.float64]
 

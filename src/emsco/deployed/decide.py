@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray
 from emsco.data.encoding import CurveCode, Encoder, NumberCode
-from emsco.data.table import Rows, Table, infinite_cell
+from emsco.data.table import Rows, Table, data_frame, infinite_cell
 from emsco.deployed import _rows as rows
 from emsco.exceptions import InvalidEstimatorError, InvalidInputError, MissingColumnError
-from emsco.scoring.front import data_frame
 from emsco.scoring.rejection import Threshold, as_rule
 from emsco.stages.base import StageModel, outcomes_of
 from emsco.stages.logistic import LogisticModel
@@ -121,14 +120,22 @@ class TrainedCascade:
     ----------
     encoder : Encoder
     stages : sequence of Stage
+    paid : ndarray of shape (n_stages,)
+        What a row has paid by the end of each stage.
     n_classes : int
     """
 
-    def __init__(self, encoder: Encoder, stages: Sequence[Stage], *, n_classes: int) -> None:
+    def __init__(self, encoder: Encoder, stages: Sequence[Stage], paid: FloatArray, *, n_classes: int) -> None:
+        self.stages = tuple(stages)
+        self.paid = paid
         self._encoder = encoder
-        self._stages = stages
         self._n_classes = n_classes
         self._compiled = _compiled_arguments(encoder, stages)
+
+    def first(self, n_stages: int) -> "TrainedCascade":
+        """Return the walk that ends after so many stages, whatever it is confident of."""
+        part = self.stages[:n_stages]
+        return TrainedCascade(self._encoder, part, self.paid[:n_stages], n_classes=self._n_classes)
 
     def outcomes(
         self, table: Table, column_of: Sequence[int | None], threshold: Threshold, *, n_jobs: int = 1
@@ -144,7 +151,7 @@ class TrainedCascade:
         n_jobs : int
             Threads, where the compiled walk applies: logistic stages on a large table of numbers.
         """
-        bought = [column_of[c] for stage in self._stages for c in stage.new_columns]
+        bought = [column_of[c] for stage in self.stages for c in stage.new_columns]
         numbers = table.numbers() if self._compiled is not None and None not in bought else None
         if self._compiled is None or numbers is None:
             probabilities, exit_stage = self.probabilities(table, column_of, threshold)
@@ -155,7 +162,7 @@ class TrainedCascade:
         exit_stage = np.empty(n_rows, dtype=np.intp)
         cells, strides = _flat(numbers)
         positions = np.array([0 if c is None else c for c in column_of], dtype=np.uint64)  # where None, nobody looks
-        compiled, bars = self._compiled, as_rule(threshold).matrix(len(self._stages))
+        compiled, bars = self._compiled, as_rule(threshold).matrix(len(self.stages))
 
         def task(start: int) -> None:
             stop = min(start + step, n_rows)
@@ -191,13 +198,13 @@ class TrainedCascade:
             waiting = np.arange(block.start, block.stop)
             read: Rows = block
             Z = np.empty((self._encoder.n_encoded, waiting.size))
-            for j, stage in enumerate(self._stages):
+            for j, stage in enumerate(self.stages):
                 for c in stage.new_columns:
                     if c not in columns:
                         columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, j)
                     self._encoder.encode_column(c, columns[c], read, Z)
                 answers = self._ask(stage.model, Z[stage.encoded_columns].T)
-                if j == len(self._stages) - 1:
+                if j == len(self.stages) - 1:
                     probabilities[read] = answers
                     exit_stage[read] = j
                     break

@@ -137,7 +137,7 @@ class Evaluation:
         return cls(points, _result(record["everything"]), _result(record["always"]), tuple(classes))
 
 
-def judge(decisions: Decisions, truth: Any, classes: NDArray[Any], paid: Sequence[float]) -> Result:
+def result_of(decisions: Decisions, truth: Any, classes: NDArray[Any], paid: Sequence[float]) -> Result:
     """Count what became of rows whose labels are known."""
     labels = np.asarray(truth)
     n_stages, stage, conclusive = len(paid), decisions.stage, decisions.conclusive

@@ -7,6 +7,7 @@ needs neither this package nor Python.
 from collections.abc import Iterator
 from importlib import import_module
 from itertools import chain, count
+import json
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,13 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from emsco.data.encoding import FARTHEST, CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.data.output import write_atomically
 from emsco.deployed.decide import Stage
+from emsco.deployed.model import Deployed
 from emsco.exceptions import ExportError, InvalidParameterError, MissingDependencyError, shown
 from emsco.stages.logistic import LogisticModel
-from emsco.storage.container import to_json
 
 FORMAT, VERSION = "emsco-onnx", 1
 _OPSET, _ML_OPSET, _IR = 18, 3, 8
@@ -30,18 +30,17 @@ _PROBES = 200  # rows on which a graph must agree with us
 _TOLERANCE = {"float64": 1e-10, "float32": 1e-5}
 
 
-def export_onnx(clf: Any, folder: str | PathLike[str]) -> None:
+def export_onnx(model: Deployed, folder: str | PathLike[str]) -> None:
     """Write the design in use of a classifier; see ``EMSCOClassifier.export_onnx``."""
-    check_is_fitted(clf)
     if not isinstance(folder, str | PathLike):
         raise InvalidParameterError(f"folder must be text or a path; got {folder!r}.")
-    rule = clf._rule()
-    bars = rule.matrix(len(clf.stages_))
-    encoder: Encoder = clf._encoder
+    rule = model.rule
+    bars = rule.matrix(len(model.stages))
+    encoder: Encoder = model.encoder
     graphs: dict[str, bytes] = {}
     stages: list[dict[str, Any]] = []
     columns: list[int] = []
-    for number, (stage, paid) in enumerate(zip(clf.stages_, clf._paid.tolist(), strict=True)):
+    for number, (stage, paid) in enumerate(zip(model.stages, model.paid.tolist(), strict=True)):
         columns = sorted([*columns, *stage.new_columns])
         name = f"stage-{number}.onnx"
         precision = "float64" if isinstance(stage.model, LogisticModel) else "float32"
@@ -53,20 +52,21 @@ def export_onnx(clf: Any, folder: str | PathLike[str]) -> None:
                 "columns": [encoder.codes[c].name for c in stage.new_columns],
                 "price": stage.price,
                 "paid": paid,
-                "thresholds": np.broadcast_to(bars[number], clf.classes_.shape).tolist(),
+                "thresholds": np.broadcast_to(bars[number], model.classes.shape).tolist(),
                 "graph": name,
                 "precision": precision,
                 "inputs": [{"input": _input(c), **_describe(encoder.codes[c])} for c in columns],
             }
         )
-    classes = clf.classes_.tolist()
+    classes = model.classes.tolist()
     manifest = {"format": FORMAT, "version": VERSION, "threshold": rule.number, "classes": classes, "stages": stages}
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ExportError(f"the folder {str(target)!r} cannot be made: {error}.") from error
-    for name, data in {**graphs, "manifest.json": to_json(manifest)}.items():  # the manifest last: it names the others
+    described = json.dumps(manifest, allow_nan=False, indent=1).encode()
+    for name, data in {**graphs, "manifest.json": described}.items():  # the manifest last: it names the others
         write_atomically(target / name, data)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray
 from emsco.data.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode, to_category
+from emsco.data.labels import plain_classes
 from emsco.data.table import is_missing, to_number
 from emsco.deployed.decide import Stage
 from emsco.exceptions import InvalidInputError, SessionError
@@ -126,18 +127,18 @@ class Session:
     1
     """
 
-    __slots__ = ("_answer", "_encoded", "_given", "_plan", "_rule", "_stage")
+    __slots__ = ("_answer", "_encoded", "_given", "_itinerary", "_rule", "_stage")
 
-    def __init__(self, plan: "Plan", rule: RejectRule) -> None:
-        self._plan = plan
+    def __init__(self, itinerary: "Itinerary", rule: RejectRule) -> None:
+        self._itinerary = itinerary
         self._rule = rule
         self._stage = 0
         self._given: dict[str, Cell] = {}
-        self._encoded = [0.0] * plan.n_encoded
-        self._answer: Acquire | Decision = plan.first
+        self._encoded = [0.0] * itinerary.n_encoded
+        self._answer: Acquire | Decision = itinerary.first
 
     def __repr__(self) -> str:
-        return f"<Session at stage {self._stage + 1} of {len(self._plan.stages)}: {self._answer}>"
+        return f"<Session at stage {self._stage + 1} of {len(self._itinerary.stages)}: {self._answer}>"
 
     def step(self) -> Acquire | Decision:
         """Return what to do now; the same until values are given.
@@ -174,7 +175,7 @@ class Session:
             raise InvalidInputError(f"give wants a mapping of column name to value; got {shorten(values)}.")
         given = self._given.copy()
         for name, value in values.items():
-            column = self._plan.columns.get(name) or self._plan.find(name)
+            column = self._itinerary.columns.get(name) or self._itinerary.find(name)
             if column is None:
                 continue
             if column.stage < self._stage:
@@ -186,22 +187,22 @@ class Session:
 
     def _go_on(self, given: dict[str, Cell]) -> None:
         """Walk as far as the given values reach."""
-        plan, stage, encoded = self._plan, self._stage, self._encoded
-        while not (wanted := plan.stages[stage].wanted(given)):
-            here = plan.stages[stage]
+        itinerary, stage, encoded = self._itinerary, self._stage, self._encoded
+        while not (wanted := itinerary.stages[stage].wanted(given)):
+            here = itinerary.stages[stage]
             encoded = encoded.copy()
             for column in here.columns:
                 column.code.encode_one(given[column.name], encoded, column.start)  # type: ignore[arg-type]
             confidence, code = here.outcome(encoded)
             if confidence >= self._rule.bar(stage, code):
-                answer: Acquire | Decision = Accept(plan.classes[code], confidence, here.paid, stage)
+                answer: Acquire | Decision = Accept(itinerary.classes[code], confidence, here.paid, stage)
                 break
-            if here is plan.stages[-1]:
-                answer = Reject(confidence, here.paid, stage, plan.classes[code])
+            if here is itinerary.stages[-1]:
+                answer = Reject(confidence, here.paid, stage, itinerary.classes[code])
                 break
             stage += 1
         else:
-            answer = plan.stages[stage].ask(wanted)
+            answer = itinerary.stages[stage].ask(wanted)
         # Nothing is kept before everything is computed: an estimator that raises leaves the session as it was.
         self._stage, self._encoded, self._given, self._answer = stage, encoded, given, answer
 
@@ -216,15 +217,15 @@ class Session:
         n_paid = self._stage + decided
         return {
             "version": _VERSION,
-            "classifier": self._plan.fingerprint(self._rule),
+            "classifier": self._itinerary.fingerprint(self._rule),
             "stage": self._stage,
             "decided": decided,
-            "cost": self._plan.stages[n_paid - 1].paid if n_paid else 0.0,
+            "cost": self._itinerary.stages[n_paid - 1].paid if n_paid else 0.0,
             "given": dict(self._given),
         }
 
 
-def continue_session(plan: "Plan", rule: RejectRule, state: Any) -> Session:
+def continue_session(itinerary: "Itinerary", rule: RejectRule, state: Any) -> Session:
     """Return the session whose ``state`` this is.
 
     Raises
@@ -232,7 +233,7 @@ def continue_session(plan: "Plan", rule: RejectRule, state: Any) -> Session:
     SessionError
         It is none, or one of another classifier.
     """
-    session = Session(plan, rule)
+    session = Session(itinerary, rule)
     wanted = session.state
     version = state.get("version", _VERSION) if isinstance(state, Mapping) else _VERSION
     if version != _VERSION:
@@ -313,8 +314,8 @@ def _read_text(value: Any, code: CategoryCode) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _PlannedStage:
-    """One stage of a plan."""
+class _Stop:
+    """One stage of an itinerary."""
 
     columns: tuple[_Column, ...]
     price: float
@@ -343,7 +344,7 @@ class _PlannedStage:
         return float(confidence[0]), int(code[0])
 
 
-class Plan:
+class Itinerary:
     """What all sessions of one deployed design share, computed once.
 
     Parameters
@@ -357,7 +358,7 @@ class Plan:
 
     Attributes
     ----------
-    stages : tuple of planned stages
+    stages : tuple of stops
     first : Acquire
         What every session begins with.
     columns : dict of str to column
@@ -380,7 +381,7 @@ class Plan:
         self.n_encoded = encoder.n_encoded
         self.classes = plain_classes(classes)
         self.stages = tuple(
-            _PlannedStage(
+            _Stop(
                 tuple(_Column(codes[c].name, units[c], j, codes[c], starts[c]) for c in stage.new_columns),
                 stage.price,
                 total,
@@ -419,11 +420,6 @@ class Plan:
             digest.update(ascii((stage.price, stage.paid, columns)).encode())
             digest.update(_weights(stage.model, stage.seen.size).astype("<f8").tobytes())
         return digest.digest()
-
-
-def plain_classes(classes: NDArray[Any]) -> list[Any]:
-    """Return class labels as plain Python, which JSON can hold."""
-    return [label.item() if isinstance(label, np.generic) else label for label in classes.tolist()]
 
 
 def _recipe(code: ColumnCode) -> tuple[Any, ...]:

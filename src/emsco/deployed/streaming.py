@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import os
 from pathlib import Path
 from tempfile import mkstemp
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from emsco.data.encoding import NumberCode
 from emsco.data.files import TableFile
 from emsco.data.table import Table
+from emsco.deployed.model import Deployed
 from emsco.exceptions import FileError, InvalidInputError
-
-if TYPE_CHECKING:
-    from emsco.estimators import EMSCOClassifier, MultiStageClassifier
 
 COLUMNS = ("label", "confidence", "stage", "cost", "bought")
 _TYPES = ("string", "double", "int64", "double", "string")
@@ -44,11 +42,12 @@ class Totals:
 
 
 def predict_file(
-    clf: "EMSCOClassifier | MultiStageClassifier",
+    model: Deployed,
     source: TableFile,
     target: str | Path,
     *,
     keep: Sequence[str] = (),
+    n_jobs: int = 1,
     on_progress: Callable[[str, float, str], None] | None = None,
 ) -> Totals:
     """Decide every row of a file, and write a row for each: label, confidence, stage, cost, what was bought.
@@ -58,42 +57,45 @@ def predict_file(
 
     Parameters
     ----------
-    clf : fitted classifier
+    model : Deployed
     source : TableFile
     target : path-like
         A CSV file, or a Parquet file if its name ends in ``.parquet``. The label of a rejected row is *inconclusive*;
         stages count from 1.
     keep : sequence of str
         Columns of the source to repeat in the output, first.
+    n_jobs : int
+        Threads.
     on_progress : callable or None
         Called with a phase, the share done and the rows so far.
     """
-    codes = clf._encoder.codes
+    codes = model.encoder.codes
     source.require(keep)
     clash = sorted(set(keep) & set(COLUMNS))
     if clash:
         raise FileError(f"the columns {clash} cannot be kept: the output has columns of these names.")
-    if INCONCLUSIVE in {str(label) for label in clf.classes_}:
+    if INCONCLUSIVE in {str(label) for label in model.classes}:
         raise FileError(f"a class is called {INCONCLUSIVE!r}, as rows without a label are; rename it and fit again.")
-    bought_columns = {codes[c].name for stage in clf.stages_ for c in stage.new_columns}
-    features = [name for name in source.names if name in bought_columns] if clf._named else source.names
-    if not clf._named and len(features) != clf.n_features_in_:
+    bought_columns = {codes[c].name for stage in model.stages for c in stage.new_columns}
+    features = [name for name in source.names if name in bought_columns] if model.named else source.names
+    if not model.named and len(features) != model.n_columns:
         raise InvalidInputError(
-            f"{source.path} has {len(features)} columns, but the model was fitted on {clf.n_features_in_} without "
+            f"{source.path} has {len(features)} columns, but the model was fitted on {model.n_columns} without "
             "names; give all of them, in the same order."
         )
-    numbers = [code.name for code in codes if isinstance(code, NumberCode)] if clf._named else features
+    numbers = [code.name for code in codes if isinstance(code, NumberCode)] if model.named else features
     columns = [*features, *(name for name in keep if name not in features)]
-    labels = [*(str(label) for label in clf.classes_.tolist()), INCONCLUSIVE]
+    labels = [*(str(label) for label in model.classes.tolist()), INCONCLUSIVE]
     bought: list[str] = []
-    for stage in clf.stages_:
+    for stage in model.stages:
         bought.append("; ".join(([bought[-1]] if bought else []) + list(stage.features)))
-    rule = clf._rule()
-    totals = Totals(0, 0, [0] * len(clf.stages_), 0.0)
+    rule = model.rule
+    totals = Totals(0, 0, [0] * len(model.stages), 0.0)
 
     def decide(block: Any) -> Any:
         try:
-            confidence, code, stage = clf._outcomes(Table(block.select(features)), clf._cascade, rule)
+            table = Table(block.select(features))
+            confidence, code, stage = model.cascade.outcomes(table, model.positions(table), rule, n_jobs=n_jobs)
         except InvalidInputError as error:
             if not totals.n_rows:
                 raise
@@ -105,9 +107,9 @@ def predict_file(
         totals.n_rows += len(stage)
         totals.n_conclusive += int(conclusive.sum())
         totals.left = [a + b for a, b in zip(totals.left, left.tolist(), strict=True)]
-        totals.cost += float(np.dot(left, clf._paid))
+        totals.cost += float(np.dot(left, model.paid))
         code[~conclusive] = len(labels) - 1
-        columns = (_chosen(code, labels), confidence, stage + 1, clf._paid.take(stage), _chosen(stage, bought))
+        columns = (_chosen(code, labels), confidence, stage + 1, model.paid.take(stage), _chosen(stage, bought))
         decided = block.select(list(keep))
         for name, column in zip(COLUMNS, columns, strict=True):
             decided = decided.append_column(name, column if name in ("label", "bought") else [column])

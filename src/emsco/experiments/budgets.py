@@ -19,7 +19,7 @@ from emsco.estimators import EMSCOClassifier
 from emsco.exceptions import FileError, MissingDependencyError, NoSuchPointError
 from emsco.experiments.comparison import split, stacked
 from emsco.experiments.pictures import pyplot
-from emsco.promises.thresholds import LASTS
+from emsco.fitting.tuning import LASTS
 from emsco.scoring.front import Front
 from emsco.search.bestfirst import BestFirst
 from emsco.stages.problem import Problem
@@ -49,7 +49,7 @@ class Ours:
     def fit(self, X: Any, y: Any, costs: Any, X_val: Any, y_val: Any, wanted: "Wanted") -> None:
         """Search once, for all budgets."""
         self.classifier = EMSCOClassifier(
-            costs, "auto", final_estimator=_boosting(quick=self._quick), random_state=self._seed
+            costs, threshold="auto", final_estimator=_boosting(quick=self._quick), random_state=self._seed
         )
         if self._quick:
             self.classifier.set_params(search=BestFirst(max_designs=500), encoding="rank", C=10.0)

@@ -16,7 +16,8 @@ from emsco.baselines.nsga2 import Tell, search_nsga2
 from emsco.exceptions import MissingDependencyError
 from emsco.experiments.setting import PAPER, paper_problem
 from emsco.scoring.cache import StageCache
-from emsco.scoring.cascade import Cascade, Tally
+from emsco.scoring.cascade import Cascade
+from emsco.scoring.tally import Tally
 from emsco.search.bestfirst import BestFirst, Pool, search_best_first
 from emsco.search.evolution import Evolution, State, evolve
 from emsco.search.exact.lattice import all_bits

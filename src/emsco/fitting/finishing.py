@@ -7,7 +7,7 @@ import numpy as np
 from emsco.arrays import BoolArray, FloatArray
 from emsco.designs.partition import distinct_sets
 from emsco.fitting.progress import PhaseLine
-from emsco.promises.thresholds import tune
+from emsco.fitting.tuning import tune
 from emsco.scoring.front import Front, spread
 from emsco.scoring.judge import Judge
 from emsco.search.chains import MOST_LOOKED_FOR, finest, merged, orders

@@ -1,15 +1,22 @@
-"""Random designs on which encodings and strengths of regularisation are compared, before the search."""
+"""Probes: random designs on which encodings and strengths of regularisation are compared, before the search."""
 
 from collections.abc import Callable
 from dataclasses import replace
+import warnings
 
 import numpy as np
 
 from emsco.arrays import IntArray
+from emsco.data.encoding import ENCODINGS
 from emsco.designs.partition import compress, distinct_sets
+from emsco.fitting.rehearsal import Rehearsal
 from emsco.scoring.judge import Judge, Task
 from emsco.stages.base import StageTrainer
+from emsco.stages.crossfit import CrossFitTrainer
+from emsco.stages.recipe import Recipe
 
+_STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # values of C that "auto" tries
+_MOST_SPLINES = 150  # weights of all columns, from which on "auto" does not try splines: they take too long
 _N_PROBES = 40
 _MOST_STAGES = 6
 _MOST_BOUGHT = 15  # units, as many as good designs buy: large sets take long
@@ -42,3 +49,50 @@ def _probes(task: Task, rng: np.random.Generator) -> IntArray:
         order = rng.permuted(np.tile(np.arange(n_units), (_N_PROBES, 1)), axis=1)
         stages = np.where(order < n_bought, stages, -1)
     return compress(stages)
+
+
+def settle(
+    rehearsal: Rehearsal,
+    recipe: Recipe,
+    *,
+    encoding: str,
+    C: float | str,
+    score: Callable[[StageTrainer], float],
+    n_jobs: int,
+) -> Recipe:
+    """Return the recipe with "auto" replaced by what scores best on the rows that judge; of equals, the simplest.
+
+    Parameters
+    ----------
+    rehearsal : Rehearsal
+    recipe : Recipe
+    encoding : str
+    C : float or "auto"
+    score : callable
+        How good the feature sets are that a trainer trains: the more, the better.
+    n_jobs : int
+    """
+    if not needs_settling(recipe, encoding, C):
+        plain = "linear" if encoding == "auto" else encoding
+        return replace(recipe, encoding=plain, C=1.0 if C == "auto" else float(C))
+    encodings = ENCODINGS if encoding == "auto" else (encoding,)
+    strengths = _STRENGTHS if C == "auto" else (float(C),)
+    best, most = recipe, -np.inf
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for e in encodings:
+            problem = rehearsal.problems(e)[0][0]
+            if e == "spline" and encoding == "auto" and recipe.n_weights(problem) > _MOST_SPLINES:
+                continue
+            for c in strengths:
+                tried = replace(recipe, encoding=e, C=c)
+                folds = rehearsal.trainers(tried, seed=0, n_jobs=n_jobs)
+                reached = score(CrossFitTrainer(folds, folds[0]))
+                if reached > most:
+                    best, most = tried, reached
+    return best
+
+
+def needs_settling(recipe: Recipe, encoding: str, C: float | str) -> bool:
+    """Return whether anything is left to choose: an estimator of somebody's own is taken as it is."""
+    return recipe.estimator is None and (encoding == "auto" or C == "auto")

@@ -7,12 +7,12 @@ procedures of *Learn then Test*). ``docs/guarantee.md`` says why that is enough.
 """
 
 from dataclasses import dataclass, replace
-from math import ceil, log
+from math import ceil, floor, log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
+from scipy.stats import beta, binom
 
 from emsco.arrays import FloatArray, IntArray
 from emsco.exceptions import InvalidParameterError
@@ -129,6 +129,14 @@ class Check:
         """Whether the promise can be made."""
         return self.threshold < NEVER
 
+    @property
+    def supported(self) -> float:
+        """The largest share of right labels, to a thousandth, that these counts support; 0 if there are none."""
+        n = self.n_rows - self.n_lost
+        if n <= self.n_errors:
+            return 0.0
+        return floor(1000 * float(beta.ppf(self.level, n - self.n_errors, self.n_errors + 1))) / 1000
+
 
 @dataclass(frozen=True)
 class Promise:
@@ -143,6 +151,12 @@ class Promise:
         Calibration rows.
     coverage, searched_coverage : float
         Share of the calibration rows that get a label, with the calibrated thresholds and with that of the search.
+    given : bool
+        Whether the calibration rows were given to fit; else they are a share of its rows.
+    n_shared : int
+        Calibration rows that are also rows of the training table: they are no evidence.
+    by_hand : bool
+        Whether the design is in use by somebody's choice after the calibration.
     """
 
     guarantee: Guarantee
@@ -150,6 +164,9 @@ class Promise:
     n_rows: int
     coverage: float
     searched_coverage: float
+    given: bool = False
+    n_shared: int = 0
+    by_hand: bool = False
 
     @property
     def rule(self) -> RejectRule:
@@ -162,8 +179,8 @@ class Promise:
         return all(check.passed for check in self.checks)
 
     def __str__(self) -> str:
-        begin = "Promised" if self.passed else "Asked for, but not promised"
-        lines = [f"{begin}: {self.guarantee}.", f"Checked on {self.n_rows:,} rows that nothing else saw."]
+        begin = "Promised" if self.passed and not self.n_shared else "Asked for, but not promised"
+        lines = [f"{begin}: {self.guarantee}.", self._checked]
         for check in self.checks:
             whose = "" if check.label is None else f"{check.label}: "
             counts = f"{check.n_errors} of {check.n_rows} labels wrong"
@@ -177,17 +194,54 @@ class Promise:
             f"Coverage of these rows: {_percent(self.coverage)}, against {_percent(self.searched_coverage)} at the "
             f"threshold {self.guarantee.searched:g} of the search."
         )
+        if self.by_hand:
+            lines.append(
+                "This point was put into use after the calibration. The confidence holds if it was picked without a "
+                "look at calibrated figures; picked by them, it is lower."
+            )
         return "\n".join(lines)
 
+    @property
+    def _checked(self) -> str:
+        if self.n_shared:
+            return (
+                f"Checked on {self.n_rows:,} rows, {self.n_shared:,} of which are also training rows. These are no "
+                "evidence: give calibration rows that fit has not seen."
+            )
+        return f"Checked on {self.n_rows:,} rows that nothing else saw."
+
+    def shortages(self) -> list[str]:
+        """Say what cannot be promised, and what is missing."""
+        missing = []
+        for check in self.checks:
+            if not check.passed:
+                what = "no label will be given" if check.label is None else f"the label {check.label!r} is never given"
+                missing.append(
+                    f"{what}: the calibration rows cannot support that {self.guarantee} ({check.n_errors} of "
+                    f"{check.n_rows} labels wrong). {self.shortage(check)}"
+                )
+        if self.n_shared:
+            missing.append(
+                f"nothing is promised: {self.n_shared:,} of the {self.n_rows:,} calibration rows are also training "
+                "rows; give rows that fit has not seen."
+            )
+        return missing
+
     def shortage(self, check: Check) -> str:
-        """Say what is missing for a check to pass."""
+        """Say what is missing for a check to pass, and what these rows do support."""
         least = least_rows(self.guarantee.accuracy, check.level)
+        needed = f"At least {least} without an error are needed; "
         if check.n_needed is None:
-            return f"At least {least} without an error are needed; how many rows would do cannot be foreseen."
-        return (
-            f"At least {least} without an error are needed; about {check.n_needed:,} calibration rows would do, "
-            f"{self.n_rows:,} were there."
-        )
+            needed += "how many rows would do cannot be foreseen."
+        else:
+            needed += f"about {check.n_needed:,} calibration rows would do, {self.n_rows:,} were there."
+            if not self.given:
+                share = self.guarantee.calibration
+                needed += f" With {_percent(share)} of the rows calibrating, that is {_rows(check.n_needed, share)}."
+        supported = check.supported
+        if supported > 0.5:
+            needed += f" At the first threshold looked at, these rows support {_percent(supported)}."
+        return needed
 
 
 def least_rows(accuracy: float, level: float) -> int:
@@ -440,6 +494,10 @@ def _rounded_up(n: int) -> int:
     """Return a number of rows to two digits: it is a guess."""
     step = 10 ** max(len(str(n)) - 2, 0)
     return int(-(-n // step) * step)
+
+
+def _rows(n_needed: int, share: float) -> str:
+    return f"about {_rounded_up(ceil(n_needed / share)):,} rows in all"
 
 
 def _percent(share: float) -> str:

@@ -1,7 +1,8 @@
 """Results -> what people look at: text, pictures, and one page of HTML."""
 
 from emsco.report.html import render_report, write_report
-from emsco.report.plots import FrontDisplay, StageCalibrationDisplay, StagesDisplay, ThresholdDisplay
+from emsco.report.plots import StageCalibrationDisplay, StagesDisplay, ThresholdDisplay
+from emsco.scoring.display import FrontDisplay
 
 __all__ = [
     "FrontDisplay",

@@ -11,10 +11,9 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from emsco.deployed.evaluation import Evaluation, Result, by_objectives
-from emsco.promises.guarantee import Guarantee
-from emsco.promises.thresholds import is_auto, searched_with
+from emsco.deployed.model import Deployed, the_front
 from emsco.report.learning import judged, learning_record
-from emsco.scoring.front import describe, in_brief, never_bought
+from emsco.scoring.words import describe, in_brief, never_bought
 
 _LEAST_BUYS = 24  # characters for what a point buys, beside further figures
 _WIDE = 110  # characters; in a narrower terminal an interval stands below its figure
@@ -39,72 +38,76 @@ def _grid(*columns: str) -> Grid:
     return grid
 
 
-def print_fit(clf: Any, evaluation: Evaluation | None, data: Path, target: str, n_rows: int, output: Path) -> None:
+def print_fit(
+    model: Deployed, evaluation: Evaluation | None, data: Path, target: str, n_rows: int, output: Path
+) -> None:
     """Print what a search found, and how the design in use does."""
-    certificate = clf.front_.certificate
+    front = the_front(model)
+    certificate = front.certificate
     say(f"{data.name}: {n_rows} rows to learn {target} from"
         + (f", {evaluation.n_rows} to test on" if evaluation else "")
-        + f"; {len(clf.front_.feature_names)} features, {clf._prices.total:,.6g} for all of them.")  # fmt: skip
-    if clf._prices.overhead or clf._prices.parallel:
-        say(clf._prices.rule)
+        + f"; {len(front.feature_names)} features, {model.prices.total:,.6g} for all of them.")  # fmt: skip
+    if model.prices.overhead or model.prices.parallel:
+        say(model.prices.rule)
     if certificate is None:
-        points = "1 point" if len(clf.front_) == 1 else f"{len(clf.front_)} points"
-        say(f"{points} found that no other one found beats, in {clf.search_seconds_:.1f} s of search.")
+        points = "1 point" if len(front) == 1 else f"{len(front)} points"
+        say(f"{points} found that no other one found beats, in {model.origin.search_seconds:.1f} s of search.")
     elif certificate.proven:
-        say(f"{len(clf.front_)} of {certificate.n_designs:,} designs are beaten by no other one: all of them, "
+        say(f"{len(front)} of {certificate.n_designs:,} designs are beaten by no other one: all of them, "
             f"proven in {certificate.seconds:.1f} s.")  # fmt: skip
     else:
-        say(f"{len(clf.front_)} designs of {certificate.n_designs:,} found so far, not proven.")
-    say(" ".join(learning_record(clf)["in_words"]))
-    say(f"\nIn use: point {clf.point_} of the front.")
-    print_threshold(clf)
-    print_stages(clf, evaluation)
-    print_results(clf, evaluation)
-    if isinstance(clf.threshold, Guarantee):
-        say(f"\n{clf.guarantee_}\n")
+        say(f"{len(front)} designs of {certificate.n_designs:,} found so far, not proven.")
+    say(" ".join(learning_record(model)["in_words"]))
+    say(f"\nIn use: point {model.point} of the front.")
+    print_threshold(model)
+    print_stages(model, evaluation)
+    print_results(model, evaluation)
+    if model.promise is not None:
+        say(f"\n{model.promise}\n")
     say(f"Written to {output}. Next: emsco front {output}, emsco report {output} -o report.html")
 
 
-def print_front(clf: Any, points: list[int]) -> None:
+def print_front(model: Deployed, points: list[int]) -> None:
     """Print points of the front, a line each; what does not fit beside the figures stands below them."""
+    front, searched = the_front(model), model.policy.searched_with
     names = ["point", "stages", "coverage", "accuracy", "mean cost"]
-    extra = {name: [f"{values[i]:,.4g}" for i in points] for name, values in clf.front_.extra.items()}
-    if isinstance(clf.threshold, Guarantee):
-        extra["promise"] = ["kept" if clf._promise(i).passed else "not kept" for i in points]
+    extra = {name: [f"{values[i]:,.4g}" for i in points] for name, values in front.extra.items()}
+    if model.promise is not None:
+        extra["promise"] = ["kept" if model.promises[i].passed else "not kept" for i in points]
     room = sum(map(len, names)) + sum(max(map(len, (name, *shown))) for name, shown in extra.items())
     below = console().width - room - 3 * (len(names) + len(extra)) < _LEAST_BUYS
     grid = _grid(*names, *([] if below else map(escape, extra)), "<buys, stage | stage")
     for k, i in enumerate(points):
-        point = clf.front_[i]
-        mark = "*" if i == clf.point_ else " "
+        point = front[i]
+        mark = "*" if i == model.point else " "
         others = [shown[k] for shown in extra.values()]
-        buys = describe(point.design, clf.front_.feature_names)
+        buys = describe(point.design, front.feature_names)
         if below:
             buys += "\n" + ", ".join(f"{name} {shown}" for name, shown in zip(extra, others, strict=True))
             others = []
         grid.add_row(
             f"{mark}{i}", str(point.n_stages), _percent(point.coverage), _percent(point.accuracy),
-            f"{point.mean_cost:,.2f}", *others, Text(buys), style="bold" if i == clf.point_ else None,
+            f"{point.mean_cost:,.2f}", *others, Text(buys), style="bold" if i == model.point else None,
         )  # fmt: skip
     console().print(grid)
-    if isinstance(clf.threshold, Guarantee):
-        say(f"Figures are those at the threshold {clf.threshold.searched:g} of the search. At the calibrated one of a "
+    if model.promise is not None:
+        say(f"Figures are those at the threshold {searched:g} of the search. At the calibrated one of a "
             "design they differ, and where the promise is not kept, labels are withheld.")  # fmt: skip
 
 
-def print_threshold(clf: Any) -> None:
+def print_threshold(model: Deployed) -> None:
     """Print how sure a label has to be."""
-    own = "Its own threshold" if is_auto(clf.threshold) else "Threshold"
-    calibrated = ", calibrated" if isinstance(clf.threshold, Guarantee) else ""
-    say(f"{own}, the least confidence of a label{calibrated}: {clf._rule().in_words(clf.classes_.tolist())}.")
+    own = "Its own threshold" if model.policy.tunes else "Threshold"
+    calibrated = "" if model.promise is None else ", calibrated"
+    say(f"{own}, the least confidence of a label{calibrated}: {model.rule.in_words(model.classes.tolist())}.")
 
 
-def print_stages(clf: Any, evaluation: Evaluation | None) -> None:
+def print_stages(model: Deployed, evaluation: Evaluation | None) -> None:
     """Print what each stage buys, and what becomes of the test cases there."""
-    result = None if evaluation is None else evaluation.points[getattr(clf, "point_", 0)]
+    result = None if evaluation is None else evaluation.points[model.point]
     grid = _grid("stage", "<buys", "price", *(("test cases", "get a label", "right") if result else ()))
     waiting = result.n_rows if result else 0
-    for j, stage in enumerate(clf.stages_):
+    for j, stage in enumerate(model.stages):
         figures: list[str] = []
         if result is not None:
             figures = [str(waiting), str(result.answered[j]), str(result.right[j])]
@@ -113,25 +116,26 @@ def print_stages(clf: Any, evaluation: Evaluation | None) -> None:
     if result is not None:
         grid.add_row("", "inconclusive", "", str(waiting), "", "")
     console().print(grid)
-    if never := never_bought(clf.design_, clf._prices.unit_names):
+    if never := never_bought(model.design, model.prices.unit_names):
         say(f"Never bought: {in_brief(never, most=20)}.\n")
 
 
-def print_results(clf: Any, evaluation: Evaluation | None) -> None:
+def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
     """Print the design in use beside buying everything."""
     if evaluation is None:
-        point = clf.front_[clf.point_] if hasattr(clf, "front_") else None
-        if point is not None:
-            say(f"On {clf.front_.n_samples} {judged(clf)} rows, on which the design was selected (optimistic): "
+        front = model.front
+        if front is not None:
+            point = front[model.point]
+            say(f"On {front.n_samples} {judged(model)} rows, on which the design was selected (optimistic): "
                 f"coverage {_percent(point.coverage)}, accuracy {_percent(point.accuracy)}, mean cost "
                 f"{point.mean_cost:,.2f}.")  # fmt: skip
         return
     grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "right of given", "mean cost")
     joint = " " if console().width >= _WIDE else "\n"
-    searched = searched_with(clf.threshold)
+    searched = model.policy.searched_with
     same = "same threshold" if searched is None else f"threshold {searched:g}"
     results = {
-        "the design in use": evaluation.points[getattr(clf, "point_", 0)],
+        "the design in use": evaluation.points[model.point],
         f"buy everything, {same}": evaluation.everything,
         "buy everything, always answer": evaluation.always,
     }
@@ -143,17 +147,17 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
         )  # fmt: skip
     console().print(grid)
     print("In brackets: 95 % intervals.")
-    if worth := by_objectives(getattr(clf, "objectives", None), [*results.values()]):
+    if worth := by_objectives(model.objectives, [*results.values()]):
         grid = _grid("<by the other objectives", *map(escape, worth))
         for k, name in enumerate(results):
             grid.add_row(name, *(f"{values[k]:,.4g}" for values in worth.values()))
         console().print(grid)
 
 
-def print_prices(clf: Any) -> None:
+def print_prices(model: Deployed) -> None:
     """Print what can be bought."""
-    prices = clf._prices
-    names = [code.name for code in clf._encoder.codes]
+    prices = model.prices
+    names = model.column_names
     grid = _grid("<buy", "<columns", "price", "<group", "discount")
     for i, unit in enumerate(prices.unit_names):
         columns = [names[c] for c in prices.unit_columns[i]]

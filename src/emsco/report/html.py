@@ -54,7 +54,7 @@ def render_report(
     >>> page.startswith("<!doctype html>")
     True
     """
-    return render_page(summarise(clf, evaluation=evaluation, notes=notes))
+    return render_page(summarise(clf.deployed_, evaluation=evaluation, notes=notes))
 
 
 def render_page(summary: Mapping[str, Any]) -> str:

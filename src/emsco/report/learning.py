@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from emsco.deployed.model import Deployed
+
 _ENCODINGS = {
     "linear": "numbers are standardised",
     "rank": "numbers are seen as ranks",
@@ -10,25 +12,23 @@ _ENCODINGS = {
 _NAMES = {None: "logistic regression", "boosting": "gradient boosting"}
 
 
-def learning_record(clf: Any) -> dict[str, Any]:
+def learning_record(deployed: Deployed) -> dict[str, Any]:
     """Return how the stages learn, for scripts; what does not apply or is not known is None."""
+    origin = deployed.origin
+    given = origin.parameters
     record: dict[str, Any] = {
-        "estimator": _name(clf.estimator),
+        "estimator": _name(given["estimator"]),
         "final_estimator": None,
-        "encoding": clf.encoding,
-        "C": clf.C,
-        "products": bool(clf.products),
+        "encoding": origin.encoding,
+        "C": origin.C if given["estimator"] is None else None,
+        "products": bool(given["products"]),
         "calibration": None,
-        "validation": None,
-        "refit": False,
+        "validation": origin.validation,
+        "refit": bool(given.get("refit", False)),
     }
-    if hasattr(clf, "encoding_"):
-        record |= {"encoding": clf.encoding_, "C": clf.C_, "validation": clf.validation_, "refit": bool(clf.refit)}
-        if clf.finished_:
-            record["final_estimator"] = None if clf.final_estimator is None else _name(clf.final_estimator)
-            record["calibration"] = clf.calibration
-    if clf.estimator is not None:
-        record["C"] = None
+    if deployed.front is not None and origin.finished:
+        record["final_estimator"] = None if given["final_estimator"] is None else _name(given["final_estimator"])
+        record["calibration"] = given["calibration"]
     return {**record, "in_words": in_words(record)}
 
 
@@ -62,9 +62,9 @@ def in_words(record: dict[str, Any]) -> list[str]:
     return sentences
 
 
-def judged(clf: Any) -> str:
+def judged(deployed: Deployed) -> str:
     """Return what the rows behind the figures of a front are, as an adjective."""
-    return "out-of-fold" if isinstance(getattr(clf, "validation_", None), int) else "validation"
+    return "out-of-fold" if isinstance(deployed.origin.validation, int) else "validation"
 
 
 def _name(estimator: Any) -> str:

@@ -12,110 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray
-from emsco.exceptions import InvalidParameterError, MissingDependencyError
+from emsco.deployed.model import Deployed
+from emsco.drawing import BLUE, GREEN, GREY, LIGHT, ORANGE, SKY, VERMILION, axes, counted, finish
+from emsco.exceptions import InvalidParameterError
 from emsco.report.summary import stage_flow, stage_reliability, threshold_sweep
-from emsco.scoring.front import in_brief, never_bought
 from emsco.scoring.rejection import NEVER
+from emsco.scoring.words import in_brief, never_bought
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-
-    from emsco.scoring.front import Front
-
-_BLUE, _GREEN, _VERMILION, _ORANGE, _SKY = "#0072B2", "#009E73", "#D55E00", "#E69F00", "#56B4E9"  # Okabe and Ito
-_GREY, _LIGHT = "#5F6368", "#E4E7EB"
-
-
-class FrontDisplay:
-    """The points of a front: accuracy against mean cost, coloured by coverage.
-
-    Parameters
-    ----------
-    coverage, accuracy, mean_cost : ndarray of shape (n_points,)
-        On the validation rows. A point whose accuracy is undefined, because it gives no label, is not drawn.
-    total : float or None
-        What buying everything costs; a line marks it.
-
-    Attributes
-    ----------
-    ax_ : Axes
-    figure_ : Figure
-    """
-
-    ax_: "Axes"
-    figure_: "Figure | SubFigure"
-
-    def __init__(
-        self, coverage: FloatArray, accuracy: FloatArray, mean_cost: FloatArray, *, total: float | None = None
-    ) -> None:
-        self.coverage = coverage
-        self.accuracy = accuracy
-        self.mean_cost = mean_cost
-        self.total = total
-
-    @classmethod
-    def from_front(cls, front: "Front", *, ax: "Axes | None" = None, highlight: int | None = None) -> Self:
-        """Draw a front."""
-        return cls(front.coverage, front.accuracy, front.mean_cost).plot(ax, highlight=highlight)
-
-    @classmethod
-    def from_estimator(cls, clf: Any, *, ax: "Axes | None" = None) -> Self:
-        """Draw the front of a fitted EMSCOClassifier, the point in use highlighted."""
-        front = clf.front_
-        display = cls(front.coverage, front.accuracy, front.mean_cost, total=clf._prices.total)
-        return display.plot(ax, highlight=clf.point_)
-
-    def plot(self, ax: "Axes | None" = None, *, highlight: int | None = None) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : Axes or None
-            Where. None: a new figure.
-        highlight : int or None
-            A point to mark and name.
-        """
-        n_points = len(self.mean_cost)
-        if highlight is not None and not 0 <= highlight < n_points:
-            raise InvalidParameterError(f"highlight must be a point, 0 to {n_points - 1}; got {highlight!r}.")
-        (axis,) = _axes(ax, 1)
-        drawn = ~np.isnan(self.accuracy)
-        dots = axis.scatter(
-            self.mean_cost[drawn],
-            100 * self.accuracy[drawn],
-            c=100 * self.coverage[drawn],
-            cmap="cividis",
-            s=42,
-            edgecolor="black",
-            linewidth=0.5,
-            zorder=2,
-        )
-        axis.figure.colorbar(dots, ax=axis, label="coverage: inputs that get a label (%)")
-        if self.total is not None:
-            axis.axvline(self.total, color="black", linestyle=":", linewidth=1)
-            axis.annotate(
-                f"everything costs {self.total:,g}", (self.total, 0.98), xycoords=("data", "axes fraction"),
-                xytext=(-4, 0), textcoords="offset points", rotation=90, ha="right", va="top", fontsize=9,
-            )  # fmt: skip
-        if highlight is not None:
-            self._mark(axis, highlight)
-        _finish(axis, "mean cost per input", "accuracy: labels that are right (%)", f"{n_points} designs, none beaten")
-        if not drawn.all():
-            axis.text(
-                0.99, 0.02, f"not drawn: {_count(int((~drawn).sum()), 'point')} without any label",
-                transform=axis.transAxes, ha="right", fontsize=8, color=_GREY,
-            )  # fmt: skip
-        self.ax_, self.figure_ = axis, axis.figure
-        return self
-
-    def _mark(self, axis: "Axes", point: int) -> None:
-        """Ring a point, and say in the legend what it achieves."""
-        x, y = self.mean_cost[point], 100 * self.accuracy[point]
-        right = "no labels" if np.isnan(y) else f"{y:.0f} % right"
-        name = f"point {point}: cost {x:,.4g},\n{right}, {100 * self.coverage[point]:.0f} % answered"
-        axis.scatter([x], [y], s=150, facecolor="none", edgecolor=_VERMILION, linewidth=2, zorder=3, label=name)
-        axis.legend(fontsize=9, framealpha=0.9)
 
 
 class StagesDisplay:
@@ -158,9 +64,10 @@ class StagesDisplay:
     @classmethod
     def from_estimator(cls, clf: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Self:
         """Draw the design in use on rows with or without labels; without rows, on the validation rows."""
-        flow = stage_flow(clf, X, y)
-        features, price = [stage.features for stage in clf.stages_], [stage.price for stage in clf.stages_]
-        return cls(features, price, flow, never=never_bought(clf.design_, clf._prices.unit_names)).plot(ax)
+        model: Deployed = clf.deployed_
+        flow = stage_flow(model, X, y)
+        features, price = [stage.features for stage in model.stages], [stage.price for stage in model.stages]
+        return cls(features, price, flow, never=never_bought(model.design, model.prices.unit_names)).plot(ax)
 
     @property
     def mean_paid(self) -> FloatArray:
@@ -178,7 +85,7 @@ class StagesDisplay:
         """
         labels = [_stage_label(j, names) for j, names in enumerate(self.features)]
         height = 1.3 + 0.25 * sum(1 + label.count("\n") for label in labels) + 0.12 * len(labels)
-        who, money = _axes(ax, 2, ncols=2, width_ratios=(3, 2), sharey=True, figsize=(9.5, height))
+        who, money = axes(ax, 2, ncols=2, width_ratios=(3, 2), sharey=True, figsize=(9.5, height))
         self._draw_counts(who, labels)
         self._draw_money(money)
         self.ax_, self.figure_ = np.array([who, money]), who.figure
@@ -190,12 +97,12 @@ class StagesDisplay:
         rejected[-1] = flow["rejected"]
         waiting = np.array(flow["reached"]) - answered - rejected
         if flow["right"] is None:
-            parts = [("left with a label", answered, _BLUE, "white", "")]
+            parts = [("left with a label", answered, BLUE, "white", "")]
         else:
             right = np.array(flow["right"])
             wrong = answered - right
-            parts = [("right label", right, _GREEN, "white", ""), ("wrong label", wrong, _ORANGE, "black", "//")]
-        parts += [("still waiting", waiting, _LIGHT, "black", ""), ("no label", rejected, _GREY, "white", "..")]
+            parts = [("right label", right, GREEN, "white", ""), ("wrong label", wrong, ORANGE, "black", "//")]
+        parts += [("still waiting", waiting, LIGHT, "black", ""), ("no label", rejected, GREY, "white", "..")]
         start = np.zeros(stages.size, dtype=np.int64)
         for name, counts, colour, ink, hatch in parts:
             bars = axis.barh(
@@ -212,12 +119,12 @@ class StagesDisplay:
         axis.set_yticks(stages, labels)
         axis.set_ylim(stages.size - 0.4, -0.6)
         never = f"\nnever bought: {in_brief(self.never, most=4)}" if self.never else ""
-        _finish(axis, f"inputs, of {flow['n_rows']:,}{never}", "", "Who leaves where", grid="x")
+        finish(axis, f"inputs, of {flow['n_rows']:,}{never}", "", "Who leaves where", grid="x")
         axis.legend(loc="lower right", fontsize=8, framealpha=0.9)
 
     def _draw_money(self, axis: "Axes") -> None:
         stages = np.arange(len(self.price))
-        axis.barh(stages, self.price, height=0.72, color=_SKY, edgecolor="white", label="price of the stage")
+        axis.barh(stages, self.price, height=0.72, color=SKY, edgecolor="white", label="price of the stage")
         axis.plot(self.mean_paid, stages, "-o", color="black", markersize=4.5, label="mean paid so far")
         last = float(self.mean_paid[-1])
         axis.annotate(
@@ -226,7 +133,7 @@ class StagesDisplay:
         )  # fmt: skip
         axis.tick_params(axis="y", labelleft=False)
         axis.set_ylim(stages.size - 0.4, -0.6)
-        _finish(axis, "money per input", "", "What is paid", grid="x")
+        finish(axis, "money per input", "", "What is paid", grid="x")
         axis.legend(loc="best", fontsize=8, framealpha=0.9)
 
 
@@ -291,14 +198,14 @@ class ThresholdDisplay:
         """
         if thresholds is None:
             thresholds = np.linspace(1 / max(len(clf.classes_), 2), 1, 101).tolist()
-        results = threshold_sweep(clf, X, y, thresholds)
+        results = threshold_sweep(clf.deployed_, X, y, thresholds)
         return cls(
             np.array(thresholds, dtype=np.float64),
             np.array([result.coverage for result in results]),
             np.array([result.accuracy for result in results]),
             np.array([result.mean_cost for result in results]),
             accuracy_interval=np.array([result.interval("accuracy") for result in results]),
-            threshold=_in_use(clf),
+            threshold=_in_use(clf.deployed_),
             n_rows=results[0].n_rows,
         ).plot(ax)
 
@@ -310,27 +217,27 @@ class ThresholdDisplay:
         ax : pair of Axes, or None
             Where: the shares, and the cost below them. None: a new figure.
         """
-        shares, cost = _axes(ax, 2, nrows=2, height_ratios=(3, 2), sharex=True, figsize=(7, 5))
+        shares, cost = axes(ax, 2, nrows=2, height_ratios=(3, 2), sharex=True, figsize=(7, 5))
         x, every = self.thresholds, max(len(self.thresholds) // 10, 1)
         known = ~np.isnan(self.accuracy)
         low, high = 100 * self.accuracy_interval[known].T
-        shares.fill_between(x[known], low, high, color=_BLUE, alpha=0.18, linewidth=0, label="accuracy, 95 % interval")
-        shares.plot(x, 100 * self.accuracy, "-o", color=_BLUE, markevery=every, markersize=5, label="accuracy")
-        shares.plot(x, 100 * self.coverage, "-s", color=_VERMILION, markevery=every, markersize=5, label="coverage")
+        shares.fill_between(x[known], low, high, color=BLUE, alpha=0.18, linewidth=0, label="accuracy, 95 % interval")
+        shares.plot(x, 100 * self.accuracy, "-o", color=BLUE, markevery=every, markersize=5, label="accuracy")
+        shares.plot(x, 100 * self.coverage, "-s", color=VERMILION, markevery=every, markersize=5, label="coverage")
         cost.plot(x, self.mean_cost, "-D", color="black", markevery=every, markersize=4, label="mean cost")
         shares.set_ylim(-2, 104)
         cost.set_ylim(bottom=0)
         in_use = np.atleast_1d(self.threshold)
         for axis in (shares, cost):
             for bar in in_use:
-                axis.axvline(bar, color=_GREY, linestyle="--", linewidth=1.2)
+                axis.axvline(bar, color=GREY, linestyle="--", linewidth=1.2)
         shares.annotate(
             f"in use: {', '.join(f'{bar:.4g}' for bar in in_use) or 'none'}", (in_use.min(initial=1.0), 0.03),
             xycoords=("data", "axes fraction"), xytext=(-5, 0), textcoords="offset points", ha="right", va="bottom",
-            fontsize=9, color=_GREY,
+            fontsize=9, color=GREY,
         )  # fmt: skip
-        _finish(shares, "", "share (%)", f"The design in use at other thresholds, {self.n_rows:,} inputs")
-        _finish(cost, "threshold: least confidence of a label", "mean cost\nper input", "")
+        finish(shares, "", "share (%)", f"The design in use at other thresholds, {self.n_rows:,} inputs")
+        finish(cost, "threshold: least confidence of a label", "mean cost\nper input", "")
         shares.legend(loc="lower left", fontsize=9, framealpha=0.9)
         self.ax_, self.figure_ = np.array([shares, cost]), shares.figure
         return self
@@ -377,8 +284,8 @@ class StageCalibrationDisplay:
         """
         if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
             raise InvalidParameterError(f"n_bins must be a whole number of at least 1; got {n_bins!r}.")
-        stages = stage_reliability(clf, X, y, int(n_bins))
-        return cls(stages, threshold=_in_use(clf), n_classes=len(clf.classes_)).plot(ax)
+        stages = stage_reliability(clf.deployed_, X, y, int(n_bins))
+        return cls(stages, threshold=_in_use(clf.deployed_), n_classes=len(clf.classes_)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
         """Draw.
@@ -392,22 +299,22 @@ class StageCalibrationDisplay:
         n_columns = min(n, 5)
         n_lines = -(-n // n_columns)
         size = (1.2 + 2.0 * n_columns, 0.9 + 2.0 * n_lines)
-        axes = _axes(ax, n, nrows=n_lines, ncols=n_columns, sharex=True, sharey=True, figsize=size)
+        axes = axes(ax, n, nrows=n_lines, ncols=n_columns, sharex=True, sharey=True, figsize=size)
         for axis in axes[n:]:
             axis.remove()
         axes = axes[:n]
         chance = 100 / max(self.n_classes, 2)
         for j, (axis, bins) in enumerate(zip(axes, self.stages, strict=True)):
-            axis.plot([chance, 100], [chance, 100], color=_GREY, linewidth=0.8)
+            axis.plot([chance, 100], [chance, 100], color=GREY, linewidth=0.8)
             for bar in np.atleast_1d(self.threshold):
-                axis.axvline(100 * bar, color=_GREY, linestyle="--", linewidth=0.8)
+                axis.axvline(100 * bar, color=GREY, linestyle="--", linewidth=0.8)
             share = 100 * np.divide(bins["right"], bins["count"])
             reach = np.abs(100 * np.reshape(bins["interval"], (-1, 2)).T - share)
             axis.errorbar(
-                100 * np.array(bins["confidence"]), share, reach, fmt="-o", color=_BLUE, markersize=5, linewidth=1.2,
+                100 * np.array(bins["confidence"]), share, reach, fmt="-o", color=BLUE, markersize=5, linewidth=1.2,
                 elinewidth=0.8, capsize=2,
             )  # fmt: skip
-            _finish(axis, "", "", f"stage {j + 1}: {_count(sum(bins['count']), 'input')}", size=9)
+            finish(axis, "", "", f"stage {j + 1}: {counted(sum(bins['count']), 'input')}", size=9)
             axis.set_xlim(chance - 4, 103)
             axis.set_ylim(-4, 104)
             axis.tick_params(labelsize=8, labelbottom=j + n_columns >= n)
@@ -420,35 +327,11 @@ class StageCalibrationDisplay:
         return self
 
 
-def _in_use(clf: Any) -> float | tuple[float, ...]:
+def _in_use(model: Deployed) -> float | tuple[float, ...]:
     """Return the threshold in use, or all that differ; those that are never reached are not drawn."""
-    rule = clf._rule()
+    rule = model.rule
     bars = sorted({bar for row in rule.bars for bar in row if bar < NEVER})
     return bars[0] if len(bars) == 1 else tuple(bars)
-
-
-def _axes(ax: Any, n: int, **layout: Any) -> "list[Axes]":
-    """Return the axes given, or those of a new figure."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise MissingDependencyError("pictures need matplotlib: pip install 'emsco[plot]'.") from error
-    if ax is None:
-        _, axes = plt.subplots(layout="constrained", **{"figsize": (7, 4.2), "squeeze": False, **layout})
-        return list(axes.flat)
-    given: list[Axes] = np.ravel(ax).tolist()
-    if len(given) != n:
-        raise InvalidParameterError(f"this picture needs {n} axes; got {len(given)}. ax=None makes a new figure.")
-    return given
-
-
-def _finish(axis: "Axes", x: str, y: str, title: str, *, grid: Any = "both", size: int = 11) -> None:
-    axis.set_xlabel(x)
-    axis.set_ylabel(y)
-    axis.set_title(title, fontsize=size)
-    axis.grid(axis=grid, color="#E3E3E3", linewidth=0.6)
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
 
 
 def _stage_label(j: int, names: Sequence[str]) -> str:
@@ -458,7 +341,3 @@ def _stage_label(j: int, names: Sequence[str]) -> str:
         return "\n".join(lines)
     more = f" ... ({len(names)} in all)"
     return f"{lines[0]}\n{shorten(' '.join(lines[1:]), 34 - len(more), placeholder='').rstrip(',')}{more}"
-
-
-def _count(n: int, noun: str) -> str:
-    return f"{n:,} {noun if n == 1 else noun + 's'}"

@@ -5,11 +5,10 @@ import json
 from typing import Any
 
 from emsco.deployed.evaluation import Evaluation, Result, by_objectives
-from emsco.promises.guarantee import Guarantee
-from emsco.promises.thresholds import is_auto
+from emsco.deployed.model import Deployed, the_front
 from emsco.report.learning import learning_record
-from emsco.scoring.front import never_bought
 from emsco.scoring.rejection import NEVER, RejectRule
+from emsco.scoring.words import never_bought
 
 
 def print_json(value: Any) -> None:
@@ -28,36 +27,38 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and value != value else value
 
 
-def summary_record(clf: Any, evaluation: Evaluation | None) -> dict[str, Any]:
+def summary_record(model: Deployed, evaluation: Evaluation | None) -> dict[str, Any]:
     """Return what a search found: the point in use, the certificate, the results on test rows."""
-    certificate = clf.front_.certificate
+    front = the_front(model)
+    certificate = front.certificate
     return {
-        "points": len(clf.front_),
-        "in_use": point_record(clf, clf.point_),
-        "search": type(clf.search_).__name__,
-        "seconds": round(clf.search_seconds_, 3),
-        "learning": learning_record(clf),
+        "points": len(front),
+        "in_use": point_record(model, model.point),
+        "search": model.search_name,
+        "seconds": round(model.origin.search_seconds, 3),
+        "learning": learning_record(model),
         "certificate": None if certificate is None else vars(certificate),
-        "guarantee": asdict(clf.guarantee_) if isinstance(clf.threshold, Guarantee) else None,
-        "test": None if evaluation is None else results_record(clf, evaluation),
+        "guarantee": None if model.promise is None else asdict(model.promise),
+        "test": None if evaluation is None else results_record(model, evaluation),
     }
 
 
-def point_record(clf: Any, i: int) -> dict[str, Any]:
+def point_record(model: Deployed, i: int) -> dict[str, Any]:
     """Return one point of the front: its figures on the rows that judged it, and what it buys."""
-    point = clf.front_[i]
-    names = clf.front_.feature_names
+    front = the_front(model)
+    point = front[i]
+    names = front.feature_names
     stages = [[n for n, s in zip(names, point.design, strict=True) if s == j] for j in range(point.n_stages)]
     return {
-        "point": i, "in_use": i == clf.point_, "coverage": point.coverage, "accuracy": point.accuracy,
+        "point": i, "in_use": i == model.point, "coverage": point.coverage, "accuracy": point.accuracy,
         "mean_cost": point.mean_cost, "fitness": point.fitness, "ties": point.n_ties, "stages": stages,
         "never": never_bought(point.design, names),
-        "objectives": dict(zip(clf.front_.objectives, point.values.tolist(), strict=True)),
-        "thresholds": [[None if bar >= NEVER else bar for bar in row] for row in clf._rule(i).bars],
+        "objectives": dict(zip(front.objectives, point.values.tolist(), strict=True)),
+        "thresholds": [[None if bar >= NEVER else bar for bar in row] for row in model.rules[i].bars],
     }  # fmt: skip
 
 
-def results_record(clf: Any, evaluation: Evaluation) -> dict[str, Any]:
+def results_record(model: Deployed, evaluation: Evaluation) -> dict[str, Any]:
     """Return the results of the point in use, and of buying everything, with 95 % intervals."""
 
     def record(result: Result) -> dict[str, Any]:
@@ -66,54 +67,53 @@ def results_record(clf: Any, evaluation: Evaluation) -> dict[str, Any]:
             for figure in ("coverage", "accuracy", "mean_cost")
         }
         counts = {"answered": result.answered, "right": result.right, "inconclusive": result.n_rejected}
-        worth = {name: values[0] for name, values in by_objectives(getattr(clf, "objectives", None), [result]).items()}
+        worth = {name: values[0] for name, values in by_objectives(model.objectives, [result]).items()}
         return {**figures, **counts, "confusion": result.confusion, "objectives": worth}
 
     return {
         "rows": evaluation.n_rows,
         "classes": list(evaluation.classes),
-        "in_use": record(evaluation.points[getattr(clf, "point_", 0)]),
+        "in_use": record(evaluation.points[model.point]),
         "buy_everything": record(evaluation.everything),
         "buy_everything_always_answer": record(evaluation.always),
     }
 
 
-def facts_record(clf: Any) -> dict[str, Any]:
+def facts_record(model: Deployed) -> dict[str, Any]:
     """Return what a classifier is: classes, prices, search, stages."""
     facts: dict[str, Any] = {
-        "kind": type(clf).__name__,
-        "classes": clf.classes_.tolist(),
-        "threshold": _threshold(clf),
-        "columns": clf.n_features_in_,
-        "stage classifier": type(clf.stages_[0].model).__name__,
-        "learning": learning_record(clf),
+        "kind": model.origin.kind,
+        "classes": model.classes.tolist(),
+        "threshold": _threshold(model),
+        "columns": model.n_columns,
+        "stage classifier": type(model.stages[0].model).__name__,
+        "learning": learning_record(model),
     }
-    if hasattr(clf, "front_"):
-        facts["objectives"] = list(clf.front_.objectives)
-        facts["front"] = f"{len(clf.front_)} points, point {clf.point_} in use"
-        facts["search"] = f"{type(clf.search_).__name__}, {clf.search_seconds_:.1f} s"
-        certificate = clf.front_.certificate
+    front = model.front
+    if front is not None:
+        facts["objectives"] = list(front.objectives)
+        facts["front"] = f"{len(front)} points, point {model.point} in use"
+        facts["search"] = f"{model.search_name}, {model.origin.search_seconds:.1f} s"
+        certificate = front.certificate
         if certificate is not None:
             facts["certificate"] = (
                 f"{'proven' if certificate.proven else 'not proven'}: {certificate.n_designs:,} designs, "
                 f"{certificate.n_walked:,} looked at, {certificate.n_ruled_out:,} ruled out"
             )
-    facts["price model"] = clf._prices.rule
-    if isinstance(clf.threshold, Guarantee):
-        facts["guarantee"] = str(clf.guarantee_)
-    facts["prices"] = dict(zip(clf._prices.unit_names, clf._prices.prices.tolist(), strict=True))
-    facts["stages"] = [{"buys": list(stage.features), "price": stage.price} for stage in clf.stages_]
-    if never := never_bought(clf.design_, clf._prices.unit_names):
+    facts["price model"] = model.prices.rule
+    if model.promise is not None:
+        facts["guarantee"] = str(model.promise)
+    facts["prices"] = dict(zip(model.prices.unit_names, model.prices.prices.tolist(), strict=True))
+    facts["stages"] = [{"buys": list(stage.features), "price": stage.price} for stage in model.stages]
+    if never := never_bought(model.design, model.prices.unit_names):
         facts["never"] = never
     return facts
 
 
-def _threshold(clf: Any) -> float | str:
+def _threshold(model: Deployed) -> float | str:
     """Return the threshold in use: a number if it is one, and where it comes from if it was not given."""
-    rule: RejectRule = clf._rule()
-    words = rule.in_words(clf.classes_.tolist())
-    if is_auto(clf.threshold):
-        return f"auto: {words}"
-    if isinstance(clf.threshold, Guarantee):
-        return f"calibrated: {words}"
+    rule: RejectRule = model.rule
+    words = rule.in_words(model.classes.tolist())
+    if model.policy.word:
+        return f"{model.policy.word}: {words}"
     return words if rule.number is None else rule.number

@@ -7,21 +7,19 @@ import platform
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from emsco import __version__
 from emsco.data.labels import plain_labels
 from emsco.data.table import Table
-from emsco.deployed.decide import Decisions, TrainedCascade
-from emsco.deployed.evaluation import Evaluation, Result, by_objectives, check_truth, judge
+from emsco.deployed.decide import Decisions
+from emsco.deployed.evaluation import Evaluation, Result, by_objectives, check_truth, result_of
+from emsco.deployed.model import Deployed
 from emsco.exceptions import InvalidInputError
 from emsco.prices.prices import PriceList
-from emsco.promises.guarantee import Guarantee
-from emsco.promises.thresholds import searched_with
 from emsco.report.learning import judged, learning_record
 from emsco.scoring.front import Front
 from emsco.scoring.intervals import binomial_interval
-from emsco.scoring.rejection import check_threshold
+from emsco.scoring.rejection import as_rule, check_threshold
 
 _MOST_STEPS = 300  # of a search's history: more cannot be told apart on a screen
 _LEAST_IN_BIN = 10  # fewer rows make a share that says nothing
@@ -29,7 +27,7 @@ _MOST_CLASSES = 20  # a larger confusion table is not read, and there is one per
 
 
 def summarise(
-    clf: Any, *, evaluation: Evaluation | None = None, notes: Mapping[str, str | float] | None = None
+    model: Deployed, *, evaluation: Evaluation | None = None, notes: Mapping[str, str | float] | None = None
 ) -> dict[str, Any]:
     """Return all that the report shows, as JSON has it.
 
@@ -38,76 +36,72 @@ def summarise(
 
     Parameters
     ----------
-    clf : EMSCOClassifier or MultiStageClassifier
-        Fitted.
+    model : Deployed
     evaluation : Evaluation or None
-        What ``clf.evaluate`` returned. None: ``clf.evaluation_``, if there is one.
+        What ``evaluate`` returned. None: that of the model, if there is one.
     notes : mapping of str to str or number, or None
-        What the reader should know of the run. None: ``clf.notes_``, if there are any.
+        What the reader should know of the run. None: those of the model.
     """
-    check_is_fitted(clf)
-    evaluation = getattr(clf, "evaluation_", None) if evaluation is None else evaluation
-    notes = getattr(clf, "notes_", {}) if notes is None else notes
-    front: Front | None = getattr(clf, "front_", None)
-    designs, total = clf._designs(), clf._prices.total
+    evaluation = model.evaluation if evaluation is None else evaluation
+    notes = model.notes if notes is None else notes
+    front, designs, total = model.front, model.designs, model.prices.total
     if evaluation is not None and len(evaluation.points) != len(designs):
         raise InvalidInputError(
             f"the evaluation is of {len(evaluation.points)} designs, the classifier has {len(designs)}; give what its "
             "own evaluate returns."
         )
-    rule = clf._rule()
-    promise = clf.guarantee_ if isinstance(clf.threshold, Guarantee) else None
-    points = []
+    points: list[dict[str, Any]] = []
     intervals = {} if front is None else {name: front.interval(name) for name in ("coverage", "accuracy", "cost")}
     for i, design in enumerate(designs):
-        stages, paid, _ = clf._build(design)
+        cascade = model.cascade_of(design)
+        stages = cascade.stages
         points.append(
             {
                 "design": design.tolist(),
                 "price": [stage.price for stage in stages],
-                "paid": paid.tolist(),
+                "paid": cascade.paid.tolist(),
                 "validation": None if front is None else _validated(front, i, len(stages), total, intervals),
                 "test": None if evaluation is None else _tested(evaluation.points[i], total),
             }
         )
     if evaluation is not None and front is not None:
-        worth = by_objectives(getattr(clf, "objectives", None), evaluation.points)
+        worth = by_objectives(model.objectives, evaluation.points)
         for i, point in enumerate(points):
             point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in front.extra]
+    labels = [str(label) for label in model.classes.tolist()]
     return {
         "version": __version__,
-        "kind": type(clf).__name__,
-        "classes": [str(label) for label in clf.classes_.tolist()],
-        "threshold": rule.number,
-        "searched_with": searched_with(clf.threshold),
-        "thresholds": rule.in_words([str(label) for label in clf.classes_.tolist()]),
-        "promise": None if promise is None else str(promise).splitlines(),
+        "kind": model.origin.kind,
+        "classes": labels,
+        "threshold": model.rule.number,
+        "searched_with": model.policy.searched_with,
+        "thresholds": model.rule.in_words(labels),
+        "promise": None if model.promise is None else str(model.promise).splitlines(),
         "n_validation": None if front is None else front.n_samples,
-        "judged": judged(clf),
-        "learning": " ".join(learning_record(clf)["in_words"]),
+        "judged": judged(model),
+        "learning": " ".join(learning_record(model)["in_words"]),
         "n_test": None if evaluation is None else evaluation.n_rows,
         "total": total,
-        "price_rule": clf._prices.rule,
-        "units": _units(clf._prices, [code.name for code in clf._encoder.codes]),
-        "in_use": getattr(clf, "point_", 0),
+        "price_rule": model.prices.rule,
+        "units": _units(model.prices, model.column_names),
+        "in_use": model.point,
         "objectives": [] if front is None else list(front.objectives),
         "extra": [] if front is None else list(front.extra),
         "points": points,
         "everything": None if evaluation is None else _tested(evaluation.everything, total),
         "always": None if evaluation is None else _tested(evaluation.always, total),
-        "search": None if front is None else _search(clf, front),
-        "settings": _settings(clf),
+        "search": None if front is None else _search(model, front),
+        "settings": _settings(model),
         "notes": {str(name): _plain(value) for name, value in notes.items()},
     }
 
 
-def stage_flow(clf: Any, X: Any = None, y: Any = None) -> dict[str, Any]:
+def stage_flow(model: Deployed, X: Any = None, y: Any = None) -> dict[str, Any]:
     """Return how many inputs reach each stage of the design in use, and leave there.
 
     Parameters
     ----------
-    clf : EMSCOClassifier or MultiStageClassifier
-        Fitted.
+    model : Deployed
     X : array-like or DataFrame, optional
         Rows to count. None: the rows that judged the designs.
     y : array-like, optional
@@ -119,48 +113,41 @@ def stage_flow(clf: Any, X: Any = None, y: Any = None) -> dict[str, Any]:
         ``n_rows``; of each stage ``reached``, ``answered`` (left with a label) and ``right`` (with the right one; None
         if not known); ``rejected``, those with no label in the end.
     """
-    check_is_fitted(clf)
     if X is None:
         if y is not None:
             raise InvalidInputError("y was given without X; give both, or X alone.")
-        if not hasattr(clf, "front_"):
-            raise InvalidInputError(f"{type(clf).__name__} has no validation rows to count; give X, and y if known.")
-        return _front_flow(clf.front_, clf.point_, len(clf.stages_))
-    decisions = clf.decide(X)
+        if model.front is None:
+            raise InvalidInputError(f"{model.origin.kind} has no validation rows to count; give X, and y if known.")
+        return _front_flow(model.front, model.point, len(model.stages))
+    decisions = model.decide(X)
     if y is not None:
-        truth = check_truth(plain_labels(y), clf.classes_, len(decisions))
-        return _result_flow(judge(decisions, truth, clf.classes_, clf._paid.tolist()))
+        truth = check_truth(plain_labels(y), model.classes, len(decisions))
+        return _result_flow(result_of(decisions, truth, model.classes, model.paid.tolist()))
     if not len(decisions):
         raise InvalidInputError("X has no rows to count.")
-    return _decision_flow(decisions, len(clf.stages_))
+    return _decision_flow(decisions, len(model.stages))
 
 
-def threshold_sweep(clf: Any, X: Any, y: Any, thresholds: Sequence[float]) -> list[Result]:
+def threshold_sweep(model: Deployed, X: Any, y: Any, thresholds: Sequence[float]) -> list[Result]:
     """Return what the design in use does at other thresholds; nothing is trained."""
-    check_is_fitted(clf)
     table = Table(X)
-    truth = check_truth(plain_labels(y), clf.classes_, table.n_rows)
-    return [
-        judge(clf._decide(table, clf._cascade, clf._paid, check_threshold(t)), truth, clf.classes_, clf._paid.tolist())
-        for t in thresholds
-    ]
+    truth, paid = check_truth(plain_labels(y), model.classes, table.n_rows), model.paid.tolist()
+    rules = [as_rule(check_threshold(threshold)) for threshold in thresholds]
+    return [result_of(model.decisions(table, model.cascade, rule), truth, model.classes, paid) for rule in rules]
 
 
-def stage_reliability(clf: Any, X: Any, y: Any, n_bins: int) -> list[dict[str, Any]]:
+def stage_reliability(model: Deployed, X: Any, y: Any, n_bins: int) -> list[dict[str, Any]]:
     """Return, of each stage, how often it is right where it is how confident, among the rows that reach it.
 
     Each stage is a dict of lists, an entry per bin of about equal size: mean ``confidence``, ``right`` (how many
     top classes are the true one), ``count``, and the 95 % ``interval`` of the share. Empty where no row arrives.
     """
-    check_is_fitted(clf)
     table = Table(X)
-    truth = check_truth(plain_labels(y), clf.classes_, table.n_rows)
-    rule = clf._rule()
+    truth = check_truth(plain_labels(y), model.classes, table.n_rows)
     stages = []
-    for j in range(len(clf.stages_)):
+    for j in range(len(model.stages)):
         # The walk through the first stages ends, for whoever gets so far, with what the last of them says.
-        cascade = TrainedCascade(clf._encoder, clf.stages_[: j + 1], n_classes=clf.classes_.size)
-        decisions = clf._decide(table, cascade, clf._paid[: j + 1], rule)
+        decisions = model.decisions(table, model.cascade.first(j + 1), model.rule)
         here = decisions.stage == j
         confidence, right = decisions.confidence[here], (decisions.label.data == truth)[here]
         stages.append(_reliability(confidence, right, n_bins))
@@ -253,15 +240,15 @@ def _units(prices: PriceList, columns: Sequence[str]) -> list[dict[str, Any]]:
     return units
 
 
-def _search(clf: Any, front: Front) -> dict[str, Any]:
-    history = np.asarray(getattr(clf, "history_", np.empty((0, 3))), dtype=np.int64)
+def _search(model: Deployed, front: Front) -> dict[str, Any]:
+    origin, history = model.origin, model.origin.history
     shown = np.unique(np.linspace(0, len(history) - 1, min(len(history), _MOST_STEPS)).round().astype(np.int64))
     certificate = front.certificate
     names = ("n_designs", "n_walked", "n_ruled_out", "seconds", "proven")
     return {
-        "name": type(getattr(clf, "search_", None)).__name__ if hasattr(clf, "search_") else None,
-        "seconds": _rounded(getattr(clf, "search_seconds_", np.nan)),
-        "n_feature_sets": getattr(clf, "n_feature_sets_", None),
+        "name": model.search_name,
+        "seconds": _rounded(origin.search_seconds),
+        "n_feature_sets": origin.n_feature_sets,
         "certificate": None if certificate is None else {name: _plain(getattr(certificate, name)) for name in names},
         "n_steps": len(history),
         "n_designs": history[shown, 0].tolist(),
@@ -270,15 +257,15 @@ def _search(clf: Any, front: Front) -> dict[str, Any]:
     }
 
 
-def _settings(clf: Any) -> dict[str, str]:
+def _settings(model: Deployed) -> dict[str, str]:
     """Return the parameters in words (prices have a table of their own), and the versions behind them."""
-    given = {name: value for name, value in clf.get_params(deep=False).items() if name != "costs"}
+    origin = model.origin
+    given = {name: value for name, value in {**origin.parameters, **origin.preset}.items() if name != "costs"}
     settings = {name: _in_words(value) for name, value in given.items()}
-    if hasattr(clf, "encoding_"):
-        settings |= {name: _in_words(value) for name, value in clf._from_preset().items()}
-        for name in ("search", "encoding", "C"):
-            if settings[name] == "auto":
-                settings[name] += f", which used {_in_words(getattr(clf, f'{name}_'))}"
+    used = {"search": origin.search, "encoding": origin.encoding, "C": origin.C}
+    for name, value in used.items():
+        if settings.get(name) == "auto":
+            settings[name] += f", which used {_in_words(value)}"
     return {
         **settings,
         "emsco": __version__,
@@ -291,6 +278,9 @@ def _settings(clf: Any) -> dict[str, str]:
 def _in_words(value: Any) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, Mapping) and "kind" in value:  # the settings of a search, from a file
+        settings = ", ".join(f"{name}={setting!r}" for name, setting in value.items() if name != "kind")
+        return f"{value['kind']}({settings})"
     if callable(value) and hasattr(value, "__qualname__"):  # its repr is an address in memory
         return f"{value.__module__}.{value.__qualname__}"
     return " ".join(repr(value).split())

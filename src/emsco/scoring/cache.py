@@ -127,6 +127,21 @@ class StageCache:
         self._store(slots, feature_sets[list(new.values())], list(new))
         return np.array([slot_of[key] for key in keys], dtype=np.int64)
 
+    def remember(
+        self,
+        feature_sets: FeatureSets,
+        memory: NDArray[Any],
+        confident: NDArray[np.uint64],
+        right: NDArray[np.uint64],
+    ) -> None:
+        """Take over sets that were trained elsewhere, none of them met before, with their bits at one rule."""
+        assert self.n_rules == 1
+        assert not self.labels.shape[1]
+        self._clock += 1
+        slots = self._claim(len(feature_sets))
+        self._memory[slots], self.confident[slots], self.right[slots] = memory, confident, right
+        self._register(slots, [units.tobytes() for units in np.packbits(feature_sets, axis=1)])
+
     def set_threshold(self, threshold: Threshold) -> None:
         """Turn all remembered outcomes into bits of another threshold, one for as many stages as before."""
         self._rule = as_rule(threshold)
@@ -168,7 +183,10 @@ class StageCache:
             memory = self._train(feature_sets[part], keys[part])
             self._memory[slots[part]] = memory
             self._write_bits(slots[part], feature_sets[part], memory)
-        # Registered only when everything is computed: an interrupt leaves forgotten sets, never wrong bits.
+        self._register(slots, keys)
+
+    def _register(self, slots: NDArray[np.int64], keys: list[bytes]) -> None:
+        # Only when everything is computed: an interrupt leaves forgotten sets, never wrong bits.
         self._last_use[slots] = self._clock
         self._slot_of.update(zip(keys, slots.tolist(), strict=True))
         del self._recycled[: len(slots)]

@@ -1,8 +1,7 @@
 """Outcomes along designs -> Tally: whole counts, computed on bitsets (§2)."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,62 +11,9 @@ from emsco.designs.partition import acquired_sets, stage_counts
 from emsco.prices.prices import PriceList
 from emsco.scoring import _bitset as bitset
 from emsco.scoring.cache import StageCache
+from emsco.scoring.tally import Tally, join_tallies
 
 _CELLS_AT_ONCE = 2**22  # counts by true class and label: 32 MiB
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Whole counts of designs on the same samples. Counts compare exactly; divisions come later.
-
-    Attributes
-    ----------
-    n_samples : int
-    reached : ndarray of shape (n_designs, n_stages)
-        Samples that reach, and pay for, each stage.
-    n_conclusive, n_correct : ndarray of shape (n_designs,)
-        Samples that leave with a label, and with the right one.
-    total_ticks : ndarray of shape (n_designs,)
-        What all samples paid together, in ticks of the price list.
-    scale : float
-        Ticks per unit of money.
-    least_price : float
-        The smallest price that is not 0, in money.
-    values : ndarray of shape (n_designs, n_objectives) or None
-        Of objectives that the user chose; None: those of the paper, which follow from the counts.
-    """
-
-    n_samples: int
-    reached: IntArray
-    n_conclusive: IntArray
-    n_correct: IntArray
-    total_ticks: IntArray
-    scale: float
-    least_price: float
-    values: NDArray[np.float64] | None = None
-
-    @property
-    def vectors(self) -> IntArray:
-        """Whole numbers per design: equal rows are equal objective vectors.
-
-        (n_conclusive, n_correct, total_ticks); of objectives that the user chose the bits of their values.
-        """
-        if self.values is not None:
-            return self.values.view(np.int64)
-        return np.column_stack([self.n_conclusive, self.n_correct, self.total_ticks])
-
-    def select(self, designs: NDArray[np.intp]) -> "Tally":
-        """Return the counts of some of the designs."""
-        return Tally(
-            self.n_samples,
-            self.reached[designs],
-            self.n_conclusive[designs],
-            self.n_correct[designs],
-            self.total_ticks[designs],
-            self.scale,
-            self.least_price,
-            None if self.values is None else self.values[designs],
-        )
 
 
 # Counts, stages and, by true class and label, confusion (n_designs, n_classes, n_classes + 1) of designs -> values.
@@ -127,40 +73,3 @@ class Cascade:
         money = (self._prices.scale, self._prices.least)
         tally = Tally(n_samples, reached, n_conclusive, n_correct, total_ticks, *money)
         return tally if self._score is None else replace(tally, values=self._score(tally, n_stages, confusion))
-
-
-def join_tallies(*parts: Tally) -> Tally:
-    """Return the counts of several groups of designs as one."""
-    if len(parts) == 1:
-        return parts[0]
-    deepest = max(part.reached.shape[1] for part in parts)
-    reached = [np.pad(part.reached, ((0, 0), (0, deepest - part.reached.shape[1]))) for part in parts]
-    return Tally(
-        parts[0].n_samples,
-        np.concatenate(reached),
-        np.concatenate([part.n_conclusive for part in parts]),
-        np.concatenate([part.n_correct for part in parts]),
-        np.concatenate([part.total_ticks for part in parts]),
-        parts[0].scale,
-        parts[0].least_price,
-        None if parts[0].values is None else np.concatenate([part.values for part in parts if part.values is not None]),
-    )
-
-
-def pack_tally(tally: Tally) -> dict[str, NDArray[Any]]:
-    """Return the counts as arrays."""
-    return {
-        "reached": tally.reached,
-        "figures": np.array([tally.n_conclusive, tally.n_correct, tally.total_ticks]),
-        "n_samples": np.array(tally.n_samples),
-        "money": np.array([tally.scale, tally.least_price]),
-        **({} if tally.values is None else {"values": tally.values}),
-    }
-
-
-def restore_tally(arrays: Mapping[str, NDArray[Any]]) -> Tally:
-    """Return what ``pack_tally`` packed."""
-    n_conclusive, n_correct, total_ticks = arrays["figures"]
-    counts = (int(arrays["n_samples"]), arrays["reached"], n_conclusive, n_correct, total_ticks)
-    scale, least_price = arrays["money"].tolist()
-    return Tally(*counts, scale, least_price, arrays.get("values"))

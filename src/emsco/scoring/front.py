@@ -9,17 +9,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray, IntArray
+from emsco.data.table import data_frame
 from emsco.designs.operators.elitism import best_first
 from emsco.designs.partition import acquired_sets, stage_counts
-from emsco.exceptions import InvalidParameterError, MissingDependencyError, NoSuchPointError
+from emsco.exceptions import InvalidParameterError, NoSuchPointError
 from emsco.prices.prices import PriceList
-from emsco.scoring.cascade import Tally
 from emsco.scoring.intervals import binomial_intervals, mean_and_error, mean_intervals
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE, Aims, measure
 from emsco.scoring.ranking import norm
+from emsco.scoring.tally import Tally
+from emsco.scoring.words import describe, percent
 
 if TYPE_CHECKING:
-    from emsco.report.plots import FrontDisplay
+    from emsco.scoring.display import FrontDisplay
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What an exact search did.
+
+    Attributes
+    ----------
+    n_designs : int
+        Designs in the space.
+    n_walked : int
+        Designs looked at.
+    n_ruled_out : int
+        Designs proven to be strictly dominated, or to share the vector of one looked at.
+    seconds : float
+    proven : bool
+        Whether every design was looked at or ruled out: the frontier is the true one.
+    """
+
+    n_designs: int
+    n_walked: int
+    n_ruled_out: int
+    seconds: float
+    proven: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +118,7 @@ class Front:
     objectives: tuple[str, ...]
     maximise: tuple[bool, ...]
     values: FloatArray
-    certificate: Any = None
+    certificate: Certificate | None = None
     thresholds: FloatArray | None = None
 
     @property
@@ -373,7 +399,7 @@ class Front:
         FrontDisplay
             With the axes as ``ax_`` and the figure as ``figure_``.
         """
-        from emsco.report.plots import FrontDisplay
+        from emsco.scoring.display import FrontDisplay
 
         return FrontDisplay.from_front(self, ax=ax, highlight=highlight)
 
@@ -444,54 +470,6 @@ def check_choice(choice: Mapping[str, Any], objectives: tuple[str, ...]) -> None
         raise InvalidParameterError(
             f"one_standard_error goes with best = {', '.join(with_error)}; the error of {best} is not known."
         )
-
-
-def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
-    """Return a design in words.
-
-    Examples
-    --------
-    >>> describe(np.array([0, 1, 0]), ("age", "blood", "sex"))
-    'age, sex | blood'
-    >>> describe(np.array([0, -1, 1]), ("age", "blood", "sex"))
-    'age | sex; never blood'
-    """
-    bought = " | ".join(
-        ", ".join(name for name, stage in zip(feature_names, design, strict=True) if stage == j)
-        for j in range(int(design.max()) + 1)
-    )
-    never = never_bought(design, feature_names)
-    return f"{bought}; never {in_brief(never)}" if never else bought
-
-
-def never_bought(design: IntArray, feature_names: tuple[str, ...]) -> list[str]:
-    """Return what a design leaves out."""
-    return [name for name, stage in zip(feature_names, design, strict=True) if stage < 0]
-
-
-def in_brief(names: Sequence[str], most: int = 3) -> str:
-    """Return names in a row, or of many how many they are.
-
-    Examples
-    --------
-    >>> in_brief(["age", "sex"]), in_brief(["age", "sex"], most=1)
-    ('age, sex', '2 others')
-    """
-    return ", ".join(names) if len(names) <= most else f"{len(names)} others"
-
-
-def percent(share: float) -> str:
-    """Return a share as a percentage for people, a dash where it is undefined."""
-    return "-" if np.isnan(share) else f"{100 * share:.0f} %"
-
-
-def data_frame(columns: dict[str, Any]) -> Any:
-    """Return a pandas DataFrame, or say how to get pandas."""
-    try:
-        import pandas
-    except ImportError as error:
-        raise MissingDependencyError("to_frame needs pandas: pip install 'emsco[pandas]'.") from error
-    return pandas.DataFrame(columns)
 
 
 def make_front(

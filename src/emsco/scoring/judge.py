@@ -12,12 +12,15 @@ from emsco.designs.partition import acquired_sets, stage_counts
 from emsco.prices.prices import PriceList
 from emsco.scoring.answers import Answers
 from emsco.scoring.cache import StageCache, Store, sets_at_once
-from emsco.scoring.cascade import Cascade, Tally
+from emsco.scoring.cascade import Cascade
 from emsco.scoring.front import Front, make_front
 from emsco.scoring.objectives import Aims, Chosen, Objectives, combined_score, measure
 from emsco.scoring.ranking import pareto_rank
 from emsco.scoring.rejection import RejectRule
+from emsco.scoring.tally import Tally
 from emsco.stages.base import StageOutcomes, StageTrainer
+
+_LEAST_PROBABILITY = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +86,22 @@ class Judge:
     trainer : StageTrainer
     store : Store or None
         Keeps what feature sets say beyond this run.
+    fast : bool
+        Whether feature sets are trained in batches, fast enough to order units by them.
+
+    Attributes
+    ----------
+    task, trainer, fast
+        As given.
+    cache : StageCache
+        What the feature sets trained so far say.
     """
 
-    def __init__(self, task: Task, trainer: StageTrainer, store: Store | None = None) -> None:
+    def __init__(self, task: Task, trainer: StageTrainer, store: Store | None = None, *, fast: bool = True) -> None:
         aims = task.aims
         self.task = task
+        self.trainer = trainer
+        self.fast = fast
         self.cache = StageCache(
             trainer,
             task.y,
@@ -114,9 +128,6 @@ class Judge:
         """Return what the stages of a design say."""
         outcomes = self.cache.outcomes(acquired_sets(design[None])[0][0])
         return Answers(outcomes.confidence, outcomes.label, self.task.y)
-
-
-_LEAST_PROBABILITY = 1e-6
 
 
 def sureness(outcomes: StageOutcomes, y: IntArray, n_classes: int) -> NDArray[np.float64]:

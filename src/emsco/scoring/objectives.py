@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from emsco.arrays import FloatArray, IntArray
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import to_ticks
-from emsco.scoring.cascade import Tally
+from emsco.scoring.tally import Tally
 
 
 class Vectors(Protocol):

@@ -19,10 +19,12 @@ from emsco.designs.operators.neighbours import far_swaps, jumps, near_swaps, ste
 from emsco.designs.operators.removal import leave_out
 from emsco.designs.partition import all_designs, compress, count_solutions
 from emsco.exceptions import InvalidParameterError
-from emsco.scoring.cascade import Tally, join_tallies, pack_tally, restore_tally
+from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import Measure, measure
 from emsco.scoring.ranking import pareto_rank
-from emsco.search.base import Arrays, Journal, pack_generator, restore_generator
+from emsco.scoring.tally import Tally, join_tallies, pack_tally, restore_tally
+from emsco.search.base import Arrays, Journal, Run, Searched, pack_generator, restore_generator
+from emsco.search.chains import cuts, orders
 from emsco.search.evolution import Evaluate, Evolution, Found, evolve
 
 _BATCH = 2_000  # designs evaluated at once, about; levels are peeled once a batch
@@ -84,6 +86,43 @@ class BestFirst:
         number = isinstance(self.focus, int | float | np.integer | np.floating) and not isinstance(self.focus, bool)
         if not number or not 0 <= self.focus <= 1:
             raise InvalidParameterError(f"focus must be a share between 0 and 1; got {self.focus!r}.")
+
+    def check(self, task: Task) -> None:
+        """Accept any task."""
+
+    def search(self, judge: Judge, run: Run) -> Searched:
+        """Search designs of the task, the neighbours of the best first."""
+        task = judge.task
+
+        def on_batch(pool: Pool) -> None:
+            n_best = int((pool.leads & (pool.level == 0)).sum())
+            run.note("searching", pool.n_evaluated / self.max_designs, pool.n_evaluated, n_best, judge.cache.n_trained)
+
+        run.begin(self, judge)
+        found = search_best_first(
+            judge.tally,
+            self,
+            n_features=task.prices.n_units,
+            max_stages=task.max_stages,
+            removal=task.removal,
+            rng=run.rng,
+            measure=task.measure,
+            journal=run.journal,
+            on_batch=on_batch,
+            score=task.score,
+            chains=partial(_chains, judge) if judge.fast or self.start == CHAINS else None,
+        )
+        ended = f"interrupted after {run.history[-1][0]:,} designs" if found.interrupted else ""
+        return Searched(found.front(task), self, len(run.history), judge.cache.n_trained, run.seconds, ended)
+
+
+def _chains(judge: Judge, most: int) -> IntArray:
+    """Return up to so many designs that buy in the orders in which units are worth it."""
+    task = judge.task
+    found = orders(judge.sureness, task.prices)
+    limits: dict[str, Any] = {"max_stages": task.max_stages, "removal": task.removal}
+    limits["most"] = max(most // len(found), 1)
+    return np.unique(np.concatenate([cuts(order, **limits) for order in found]), axis=0)
 
 
 @dataclass(frozen=True)

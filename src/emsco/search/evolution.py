@@ -16,10 +16,12 @@ from emsco.designs.operators.removal import leave_out
 from emsco.designs.operators.selection import select
 from emsco.designs.partition import compress
 from emsco.exceptions import InvalidParameterError
-from emsco.scoring.cascade import Tally, join_tallies, pack_tally, restore_tally
+from emsco.scoring.front import Front, make_front
+from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import Measure, measure
 from emsco.scoring.ranking import log_fitness, norm, pareto_rank, selection_probabilities
-from emsco.search.base import Arrays, Journal, pack_generator, restore_generator
+from emsco.scoring.tally import Tally, join_tallies, pack_tally, restore_tally
+from emsco.search.base import Arrays, Journal, Run, Searched, pack_generator, restore_generator
 
 Evaluate = Callable[[IntArray], Tally]
 
@@ -74,6 +76,34 @@ class Evolution:
             if not _is_number(getattr(self, name)) or not 0 < getattr(self, name) < np.inf:
                 raise InvalidParameterError(f"{name} must be a positive number; got {getattr(self, name)!r}.")
 
+    def check(self, task: Task) -> None:
+        """Accept any task."""
+
+    def search(self, judge: Judge, run: Run) -> Searched:
+        """Evolve designs of the task."""
+        task, history = judge.task, run.history
+
+        def on_generation(state: State) -> None:
+            n_evaluated = (history[-1][0] if history else 0) + len(state.population) - state.n_elite
+            share = state.generation / max(self.max_generations, 1)
+            run.note("evolving", share, n_evaluated, state.n_nondominated, judge.cache.n_trained)
+
+        run.begin(self, judge)
+        found = evolve(
+            judge.tally,
+            self,
+            n_features=task.prices.n_units,
+            max_stages=task.max_stages,
+            removal=task.removal,
+            rng=run.rng,
+            measure=task.measure,
+            journal=run.journal,
+            on_generation=on_generation,
+        )
+        ended = f"interrupted after generation {found.n_generations}" if found.interrupted else ""
+        n_steps = max(len(history) - 1, 0)
+        return Searched(found.front(task), self, n_steps, judge.cache.n_trained, run.seconds, ended)
+
 
 @dataclass(frozen=True)
 class State:
@@ -121,6 +151,11 @@ class Found:
     ties: list[IntArray]
     n_generations: int
     interrupted: bool
+
+    def front(self, task: Task) -> Front:
+        """Return the front of these designs."""
+        n_ties = np.array([len(tied) for tied in self.ties])
+        return make_front(self.designs, self.tally, n_ties, self.ties, task.prices, aims=task.aims)
 
 
 def evolve(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import Any
 import warnings
 
@@ -72,6 +73,13 @@ class LogisticTrainer:
         self._n_jobs = n_jobs
         self._pool: ThreadPoolExecutor | None = None  # its threads end with the trainer
         self.memory_dtype = np.dtype((np.float64, (len(classes), len(self._train))))
+
+    def with_strength(self, C: float) -> "LogisticTrainer":
+        """Return the same trainer with another strength of regularisation; the arrays are shared."""
+        other = copy(self)
+        other._ridge = 1.0 / C
+        other._pool = None
+        return other
 
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
         """Return weights (n_sets, n_logits, n_encoded + 1), the intercept last."""

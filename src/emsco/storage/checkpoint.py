@@ -95,14 +95,14 @@ class Checkpoint:
 
     def seed(self, seed: int) -> int:
         """Return the seed of the run: the one it began with."""
-        known = self._fact("seed")
+        known = self.fact("seed")
         if known is None:
             self._write(lambda: self._set_fact("seed", str(seed)))
         return seed if known is None else int(known)
 
     def claim(self, identity: Mapping[str, str]) -> None:
         """Say which run this is; the file of another one is refused."""
-        known = self._fact("identity")
+        known = self.fact("identity")
         if known is None:
             self._write(lambda: self._set_fact("identity", json.dumps(dict(identity))), now=True)
             return
@@ -150,9 +150,14 @@ class Checkpoint:
         """Remember feature sets: units, number, memory."""
         self._write(lambda: self._db.executemany("INSERT OR IGNORE INTO sets VALUES (?, ?, ?)", rows))
 
-    def _fact(self, name: str) -> str | None:
+    def fact(self, name: str) -> str | None:
+        """Return something that a run has remembered."""
         rows = self._ask("SELECT value FROM facts WHERE name = ?", (name,))
         return str(rows[0][0]) if rows else None
+
+    def set_fact(self, name: str, value: str) -> None:
+        """Remember something of a run."""
+        self._write(lambda: self._set_fact(name, value), now=True)
 
     def _set_fact(self, name: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))

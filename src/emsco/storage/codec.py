@@ -13,45 +13,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 import sklearn
-from sklearn.utils.validation import check_is_fitted
 
 import emsco
 from emsco.arrays import IntArray
 from emsco.data.encoding import ENCODINGS, FARTHEST, CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
+from emsco.data.labels import plain_classes
 from emsco.deployed.evaluation import Evaluation
-from emsco.deployed.session import plain_classes
+from emsco.deployed.model import Deployed, Origin
 from emsco.designs.partition import check_design, distinct_sets, set_key, stage_counts
-from emsco.estimators import EMSCOClassifier, MultiStageClassifier
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
 from emsco.prices.prices import PriceList, resolve
 from emsco.promises.guarantee import Check, Guarantee, Promise, p_values
-from emsco.promises.thresholds import is_auto
-from emsco.scoring.front import Front, stages_paid
+from emsco.promises.policy import ThresholdPolicy, policy_of
+from emsco.scoring.front import Certificate, Front, stages_paid
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE
-from emsco.scoring.rejection import NEVER, resolve_rule
-from emsco.search.exact.proof import Certificate
+from emsco.scoring.rejection import NEVER, RejectRule
 from emsco.stages.base import StageModel
 from emsco.stages.logistic import LogisticModel
 from emsco.stages.problem import unit_membership
-from emsco.stages.recipe import check_learning
 from emsco.storage import container, estimators
 from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
 from emsco.storage.parameters import (
     ESTIMATORS,
+    PARAMETERS,
+    SEARCHED,
+    check_search,
     is_estimator,
     parameters_from_json,
     parameters_to_json,
     price_list_to_json,
     prices_from_json,
-    search_from_json,
     search_to_json,
 )
 
-Classifier = EMSCOClassifier | MultiStageClassifier
 Members = dict[str, bytes]
-
-_KINDS: dict[str, type[Classifier]] = {"EMSCOClassifier": EMSCOClassifier, "MultiStageClassifier": MultiStageClassifier}
 _FIGURES = ("coverage", "accuracy", "mean_cost", "fitness")
 _MOST_CLASSES = 256
 _MOST_CELLS = 2**28  # designs x stages x units, which are looked at together
@@ -59,64 +55,37 @@ _LARGEST_WEIGHT = 1e200  # times the farthest encoded value, and added up, it st
 _LABEL_TYPE = re.compile(r"\|b1|\|O|[<>|][iu][1248]|[<>]f[248]|[<>]U[1-9]\d{0,5}")
 
 
-def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
-    """Return the members of the file of a fitted classifier."""
-    if type(clf) not in _KINDS.values():
-        raise ModelFileError(f"{type(clf).__name__} cannot be saved; only {' and '.join(_KINDS)} can.")
-    check_is_fitted(clf)
-    members: Members = {}
-    arrays: dict[str, NDArray[Any]] = {}
-    parameters = clf.get_params(deep=False)
+def to_members(deployed: Deployed) -> Members:
+    """Return the members of the file of a model."""
+    origin, designs, front = deployed.origin, deployed.designs, deployed.front
+    if origin.kind not in PARAMETERS:
+        raise ModelFileError(f"{origin.kind} cannot be saved; only {' and '.join(PARAMETERS)} can.")
+    parameters = origin.parameters
     given = {name: f"{name}.skops" if is_estimator(parameters[name]) else None for name in ESTIMATORS & set(parameters)}
-    designs = clf._designs()
     record: dict[str, Any] = {
         "written_by": {"emsco": emsco.__version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
-        "classifier": type(clf).__name__,
+        "classifier": origin.kind,
         "parameters": parameters_to_json(parameters),
         **{name: member for name, member in given.items() if name == "estimator" or member is not None},
-        "classes": _classes_to_json(clf.classes_),
-        "columns": [_column_to_json(code) for code in clf._encoder.codes],
-        "named": clf._named,
-        "feature_names_in": hasattr(clf, "feature_names_in_"),
-        "prices": price_list_to_json(clf._prices),
-        "evaluation": _evaluation_to_json(evaluation, designs, clf.classes_.size),
-        "notes": _notes(notes),
+        "classes": _classes_to_json(deployed.classes),
+        "columns": [_column_to_json(code) for code in deployed.encoder.codes],
+        "named": deployed.named,
+        "feature_names_in": origin.names_are_text,
+        "prices": price_list_to_json(deployed.prices),
+        "evaluation": _evaluation_to_json(deployed.evaluation, designs, deployed.classes.size),
+        "notes": _notes(deployed.notes),
     }
-    if isinstance(clf.threshold, Guarantee):
-        record["promises"] = [_promise_to_json(clf._promise(i)) for i in range(len(designs))]
-    arrays["designs"] = designs
-    if isinstance(clf, EMSCOClassifier):
-        front = clf.front_
-        record |= {
-            "point": clf.point_,
-            "n_samples": front.n_samples,
-            "certificate": None if front.certificate is None else asdict(front.certificate),
-            "objectives": _objectives_to_json(front),
-            "search": search_to_json(clf.search_),
-            "learning": {
-                "encoding": clf.encoding_,
-                "C": clf.C_,
-                "validation": clf.validation_,
-                "finished": clf.finished_,
-            },
-            "search_seconds": clf.search_seconds_,
-            "n_generations": clf.n_generations_,
-            "n_feature_sets": clf.n_feature_sets_,
-        }
-        arrays |= {name: getattr(front, name) for name in (*_FIGURES, "n_ties", "reached")}
-        arrays["history"] = clf.history_
-        if record["objectives"] is not None:
-            arrays["values"] = front.values
-        if front.thresholds is not None:
-            arrays["thresholds"] = front.thresholds
-    models = [clf._models[set_key(units)] for units in distinct_sets(designs)]
-    if all(isinstance(model, LogisticModel) for model in models):
-        record["models"] = "logistic"
-        arrays["weights"] = np.concatenate([model.coef_.ravel() for model in models])
-        arrays["intercepts"] = np.array([model.intercept_ for model in models])
-    else:
-        record["models"] = "skops"
-        members = {f"models/{i}.skops": estimators.to_bytes(model) for i, model in enumerate(models)}
+    if deployed.policy.set_aside is not None:
+        record["promises"] = [_promise_to_json(promise) for promise in deployed.promises]
+        record["chosen"] = deployed.chosen
+    arrays: dict[str, NDArray[Any]] = {"designs": designs}
+    if front is not None:
+        more, found = _front_to_json(deployed, front)
+        record |= more
+        arrays |= found
+    kind, weights, members = _models_to_members([deployed.models[set_key(units)] for units in distinct_sets(designs)])
+    record["models"] = kind
+    arrays |= weights
     for name, member in given.items():
         if member is not None:
             members[member] = estimators.to_bytes(parameters[name])
@@ -124,9 +93,44 @@ def to_members(clf: Any, evaluation: Evaluation | None, notes: Any) -> Members:
     return {"model.json": container.to_json(record), **members}
 
 
-def from_members(members: Mapping[str, bytes]) -> Classifier:
-    """Return the classifier of a file."""
-    return _Reading(members).classifier()
+def _front_to_json(deployed: Deployed, front: Front) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return what a search found, and how, as fields and arrays."""
+    origin = deployed.origin
+    record = {
+        "point": deployed.point,
+        "n_samples": front.n_samples,
+        "certificate": None if front.certificate is None else asdict(front.certificate),
+        "objectives": _objectives_to_json(front),
+        "search": search_to_json(origin.search),
+        "learning": {
+            "encoding": origin.encoding, "C": origin.C, "validation": origin.validation, "finished": origin.finished,
+        },
+        "preset": parameters_to_json(origin.preset),
+        "search_seconds": origin.search_seconds,
+        "n_generations": origin.n_generations,
+        "n_feature_sets": origin.n_feature_sets,
+    }  # fmt: skip
+    arrays = {name: getattr(front, name) for name in (*_FIGURES, "n_ties", "reached")}
+    arrays["history"] = origin.history
+    if record["objectives"] is not None:
+        arrays["values"] = front.values
+    if front.thresholds is not None:
+        arrays["thresholds"] = front.thresholds
+    return record, arrays
+
+
+def _models_to_members(models: list[StageModel]) -> tuple[str, dict[str, NDArray[Any]], Members]:
+    """Return how the models are kept: as weights in arrays, or each as a member."""
+    logistic = [model for model in models if isinstance(model, LogisticModel)]
+    if len(logistic) < len(models):
+        return "skops", {}, {f"models/{i}.skops": estimators.to_bytes(model) for i, model in enumerate(models)}
+    weights = np.concatenate([model.coef_.ravel() for model in logistic])
+    return "logistic", {"weights": weights, "intercepts": np.array([model.intercept_ for model in logistic])}, {}
+
+
+def from_members(members: Mapping[str, bytes]) -> Deployed:
+    """Return the model of a file."""
+    return _Reading(members).deployed()
 
 
 class _Reading:
@@ -144,58 +148,96 @@ class _Reading:
     def array(self, name: str, dtype: str, *shape: int | None) -> NDArray[Any]:
         return container.array_from_bytes(self.member(f"arrays/{name}.npy"), name, dtype, shape)
 
-    def classifier(self) -> Classifier:
+    def deployed(self) -> Deployed:
         record = self.record
-        kind = _KINDS.get(record.text("classifier"))
-        if kind is None:
-            record.refuse("classifier", f"one of {', '.join(_KINDS)}")
-        clf = kind(**parameters_from_json(record.part("parameters"), kind._get_param_names()))
-        for name in sorted(ESTIMATORS & set(kind._get_param_names())):
-            if record.raw(name) if name == "estimator" or name in record else None:
-                setattr(clf, name, estimators.from_bytes(self.member(f"{name}.skops"), f"{name}.skops"))
-        clf.classes_ = _classes_from_json(record.part("classes"))
-        try:
-            own = is_auto(clf.threshold) and isinstance(clf, EMSCOClassifier)
-            if not isinstance(clf.threshold, Guarantee) and not own:
-                resolve_rule(clf.threshold, clf.classes_)
-            if isinstance(clf, EMSCOClassifier):
-                clf._check_preset()
-            else:
-                check_learning(clf.encoding, clf.C, automatic=False)
-        except EmscoError as error:
-            raise damaged(str(error).rstrip(".")) from error
-        clf._encoder = encoder = _encoder(record)
-        clf._named = record.flag("named")
-        clf.n_features_in_ = len(encoder.codes)
-        if record.flag("feature_names_in"):
-            clf.feature_names_in_ = np.array([code.name for code in encoder.codes], dtype=object)
-        clf._prices = _price_list(record, len(encoder.codes))
-        designs = self.designs(clf._prices)
-        clf._models = self.models(designs, encoder, clf._prices, clf.classes_.size)
-        clf.evaluation_ = _evaluation_from_json(record, designs, clf.classes_)
-        if isinstance(clf.threshold, Guarantee):
-            clf._promises = _promises_from_json(record, clf.threshold, plain_classes(clf.classes_), len(designs))
-        clf.notes_ = record.raw("notes")
-        if not isinstance(clf.notes_, dict):
-            record.refuse("notes", "an object")
-        if isinstance(clf, EMSCOClassifier):
-            clf.front_ = self.front(designs, clf._prices)
-            if is_auto(clf.threshold) and clf.front_.thresholds is None:
-                raise damaged("thresholds of the front are missing")
-            clf.search_ = search_from_json(record.part("search"))
-            clf.encoding_, clf.C_, clf.validation_, clf.finished_ = _learning(record)
-            clf.search_seconds_ = record.number("search_seconds", 0)
-            clf.n_generations_ = record.whole("n_generations")
-            clf.n_feature_sets_ = record.whole("n_feature_sets")
-            clf.history_ = self.array("history", "<i8", None, 3)
-            clf._use(record.whole("point", most=len(designs) - 1))
-        elif len(designs) > 1:
+        kind = record.text("classifier")
+        if kind not in PARAMETERS:
+            record.refuse("classifier", f"one of {', '.join(PARAMETERS)}")
+        searched = kind == SEARCHED
+        parameters = self.parameters(kind)
+        classes = _classes_from_json(record.part("classes"))
+        encoder = _encoder(record)
+        prices = _price_list(record, len(encoder.codes))
+        designs = self.designs(prices)
+        if not searched and len(designs) > 1:
             raise damaged("a classifier of a given design has several")
-        else:
-            clf._deploy(designs[0])
+        models = self.models(designs, encoder, prices, classes.size)
+        front = self.front(designs, prices) if searched else None
+        policy, rules, promises = self.rules(parameters["threshold"], classes, designs, front)
+        last = len(designs) - 1
+        point = record.whole("point", most=last) if searched else 0
+        deployed = Deployed(
+            classes=classes,
+            encoder=encoder,
+            named=record.flag("named"),
+            prices=prices,
+            designs=designs,
+            models=models,
+            policy=policy,
+            rules=rules,
+            origin=self.origin(kind, parameters),
+            point=point,
+            chosen=record.whole("chosen", most=last) if "chosen" in record else point,
+            front=front,
+            promises=promises,
+            evaluation=_evaluation_from_json(record, designs, classes),
+            notes=record.part("notes").plain(),
+        )
         if self.left:
             raise damaged(f"nothing refers to {shown(sorted(self.left))}")
-        return clf
+        return deployed
+
+    def parameters(self, kind: str) -> dict[str, Any]:
+        """Return all parameters of the estimator; those that an older file lacks have their defaults."""
+        record, known = self.record, PARAMETERS[kind]
+        parameters = {**known, **parameters_from_json(record.part("parameters"), known)}
+        for name in sorted(ESTIMATORS & set(known)):
+            if record.raw(name) if name == "estimator" or name in record else None:
+                parameters[name] = estimators.from_bytes(self.member(f"{name}.skops"), f"{name}.skops")
+        return parameters
+
+    def rules(
+        self, threshold: Any, classes: NDArray[Any], designs: IntArray, front: Front | None
+    ) -> tuple[ThresholdPolicy, tuple[RejectRule, ...], tuple[Promise, ...]]:
+        """Return what the threshold means, the rule of each point, and what was promised of it."""
+        own = None if front is None else front.thresholds
+        promises: tuple[Promise, ...] = ()
+        try:
+            policy = policy_of(threshold)
+            if isinstance(threshold, Guarantee):
+                promises = _promises_from_json(self.record, threshold, plain_classes(classes), len(designs))
+            if policy.tunes and own is None:
+                raise damaged("thresholds of the front are missing")
+            return policy, policy.rules(classes, designs, own, promises), promises
+        except ModelFileError:
+            raise
+        except EmscoError as error:
+            raise damaged(str(error).rstrip(".")) from error
+
+    def origin(self, kind: str, parameters: dict[str, Any]) -> Origin:
+        """Return how the model came about."""
+        record = self.record
+        names = record.flag("feature_names_in")
+        if kind != SEARCHED:
+            encoding, C = parameters["encoding"], float(parameters["C"])
+            return Origin(kind, parameters, encoding=encoding, C=C, names_are_text=names)
+        encoding, C, validation, finished = _learning(record)
+        preset = parameters_from_json(record.part("preset"), PARAMETERS[kind]) if "preset" in record else {}
+        return Origin(
+            kind=kind,
+            parameters=parameters,
+            preset=preset,
+            encoding=encoding,
+            C=C,
+            validation=validation,
+            finished=finished,
+            search=check_search(record.part("search")),
+            search_seconds=record.number("search_seconds", 0),
+            n_generations=record.whole("n_generations"),
+            n_feature_sets=record.whole("n_feature_sets"),
+            history=self.array("history", "<i8", None, 3),
+            names_are_text=names,
+        )
 
     def designs(self, prices: PriceList) -> IntArray:
         designs = self.array("designs", "<i8", None, prices.n_units)
@@ -433,6 +475,8 @@ def _promise_to_json(promise: Promise) -> dict[str, Any]:
     names = ("threshold", "n_rows", "n_errors", "n_lost", "n_thresholds", "n_needed")
     return {
         "n_rows": promise.n_rows,
+        "given": promise.given,
+        "n_shared": promise.n_shared,
         "coverage": promise.coverage,
         "searched_coverage": promise.searched_coverage,
         "checks": [{name: getattr(check, name) for name in names} for check in promise.checks],
@@ -465,13 +509,13 @@ def _promise_from_json(record: Fields, guarantee: Guarantee, labels: list[Any]) 
             part.refuse("threshold", f"one that {n_errors} errors in {n_rows - n_lost} rows support")
         n_thresholds = part.whole("n_thresholds")
         checks.append(Check(label, threshold, n_rows, n_errors, n_lost, p_value, level, n_thresholds, n_needed))
-    shares = [record.number(name, 0, 1) for name in ("coverage", "searched_coverage")]
-    return Promise(guarantee, tuple(checks), n_calibration, *shares)
+    coverage, searched = (record.number(name, 0, 1) for name in ("coverage", "searched_coverage"))
+    given = record.flag("given") if "given" in record else False  # older files do not say
+    n_shared = record.whole("n_shared", most=n_calibration) if "n_shared" in record else 0
+    return Promise(guarantee, tuple(checks), n_calibration, coverage, searched, given, n_shared)
 
 
 def _notes(notes: Any) -> dict[str, Any]:
-    if notes is None:
-        return {}
     try:
         if not isinstance(notes, dict) or container.depth(notes) >= container.MAX_JSON_DEPTH:
             raise TypeError("it is not a dict of JSON's kinds")

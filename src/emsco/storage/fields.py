@@ -28,6 +28,10 @@ class Fields:
     def __iter__(self) -> Iterator[str]:
         return iter(self._value)
 
+    def plain(self) -> dict[str, Any]:
+        """Return the object as it is."""
+        return dict(self._value)
+
     def raw(self, key: str) -> Any:
         """Return a field of any kind."""
         if key not in self._value:

@@ -1,24 +1,43 @@
 """What a user set <-> JSON: parameters, prices, searches."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from emsco.designs.partition import check_max_stages
 from emsco.exceptions import EmscoError, ModelFileError, shown
 from emsco.prices.prices import Costs, PriceList, Prices
 from emsco.promises.guarantee import Guarantee
 from emsco.scoring.objectives import Loss, Objective
-from emsco.search.bestfirst import BestFirst
-from emsco.search.evolution import Evolution
-from emsco.search.exact.proof import Exact
+from emsco.stages.learners import check_learning
 from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
 
-Search = Evolution | BestFirst | Exact
+SEARCHED = "EMSCOClassifier"
+# Parameters of the estimators that can be saved, with what a file that does not know one means.
+PARAMETERS: dict[str, dict[str, Any]] = {
+    SEARCHED: {
+        "costs": None, "threshold": 0.75, "objectives": None, "choose": None, "preset": "best", "search": None,
+        "max_stages": None, "removal": None, "encoding": None, "C": None, "products": False, "estimator": None,
+        "final_estimator": None, "calibration": None, "validation": None, "refit": False, "random_state": None,
+        "n_jobs": None, "verbose": False, "cache_bytes": 2**28,
+    },
+    "MultiStageClassifier": {
+        "design": None, "costs": None, "threshold": 0.75, "encoding": "linear", "C": 1.0, "products": False,
+        "estimator": None, "random_state": None, "n_jobs": None,
+    },
+}  # fmt: skip
+PRESETS = ("best", "paper")
 ESTIMATORS = {"estimator", "final_estimator"}  # parameters that may be classifiers, kept apart
-_SEARCHES: dict[str, type[Search]] = {"Evolution": Evolution, "BestFirst": BestFirst, "Exact": Exact}
+# Where the settings of searches are; serving a model imports none of them.
+_SEARCHES = {
+    "Evolution": "emsco.search.evolution",
+    "BestFirst": "emsco.search.bestfirst",
+    "Exact": "emsco.search.exact.proof",
+}
 
 
 def is_estimator(value: Any) -> bool:
@@ -53,8 +72,8 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return record
 
 
-def parameters_from_json(record: Fields, known: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters that a file has; those it lacks keep their defaults."""
+def parameters_from_json(record: Fields, known: Iterable[str]) -> dict[str, Any]:
+    """Return the parameters that a file has."""
     parameters: dict[str, Any] = {}
     for name in record:
         if name not in known:
@@ -63,7 +82,7 @@ def parameters_from_json(record: Fields, known: Sequence[str]) -> dict[str, Any]
         if name == "costs":
             parameters[name] = None if value is None else costs_from_json(record.part(name))
         elif name == "search" and isinstance(value, dict):
-            parameters[name] = search_from_json(record.part(name))
+            parameters[name] = search_from_json(record.part(name).plain())
         elif name == "threshold" and isinstance(value, dict):
             parameters[name] = _threshold_from_json(record.part(name))
         elif name == "design" and value is not None:
@@ -82,26 +101,52 @@ def parameters_from_json(record: Fields, known: Sequence[str]) -> dict[str, Any]
             record.refuse(name, "a single value")
         else:
             parameters[name] = value
+    try:
+        _check(parameters)
+    except EmscoError as error:
+        raise damaged(str(error).rstrip(".")) from error
     return parameters
 
 
-def search_to_json(search: Search) -> dict[str, Any]:
-    """Return the settings of a search."""
+def _check(parameters: Mapping[str, Any]) -> None:
+    """Raise where a number or a name is out of range."""
+    if parameters.get("preset", "best") not in PRESETS:
+        raise damaged(f"there is no preset {shown(parameters['preset'])}")
+    check_max_stages(parameters.get("max_stages"), 1)
+    encoding, C = parameters.get("encoding"), parameters.get("C")
+    check_learning("linear" if encoding is None else encoding, 1.0 if C is None else C)
+
+
+def search_to_json(search: Any) -> dict[str, Any]:
+    """Return the settings of a search; a loaded model has them so already."""
+    if isinstance(search, Mapping):
+        return dict(search)
     return {"kind": type(search).__name__, **{key: _scalar(key, value) for key, value in asdict(search).items()}}
 
 
-def search_from_json(record: Fields) -> Search:
+def search_from_json(record: Mapping[str, Any]) -> Any:
     """Return the settings of a search; they check themselves."""
-    kind = _SEARCHES.get(record.text("kind"))
-    if kind is None:
-        record.refuse("kind", f"one of {', '.join(_SEARCHES)}")
-    settings = {name: record.raw(name) for name in record if name != "kind"}
-    if not set(settings) <= {field.name for field in fields(kind)}:
-        raise damaged(f"{kind.__name__} has no settings {shown(sorted(settings))}")
+    settings = dict(record)
+    kind = settings.pop("kind", None)
+    if kind not in _SEARCHES:
+        raise damaged(f"the search is {shown(kind)}; wanted one of {', '.join(_SEARCHES)}")
+    made = getattr(import_module(_SEARCHES[kind]), kind)
+    if not set(settings) <= {field.name for field in fields(made)}:
+        raise damaged(f"{kind} has no settings {shown(sorted(settings))}")
     try:
-        return kind(**settings)
+        return made(**settings)
     except (EmscoError, OverflowError) as error:
         raise damaged(str(error).rstrip(".")) from error
+
+
+def check_search(record: Fields) -> dict[str, Any]:
+    """Return the record of a search whose kind is known; its settings are read when somebody asks for them."""
+    if record.text("kind") not in _SEARCHES:
+        record.refuse("kind", f"one of {', '.join(_SEARCHES)}")
+    settings = record.plain()
+    if any(isinstance(value, dict | list) for value in settings.values()):
+        raise damaged("the settings of the search are no single values")
+    return settings
 
 
 def _objectives_to_json(objectives: Sequence[Any]) -> list[Any] | None:

@@ -12,7 +12,8 @@ from emsco.prices.prices import Prices, resolve
 from emsco.scoring._bitset import pack
 from emsco.search.exact import _lattice as kernels
 from emsco.search.exact import lattice
-from emsco.search.exact.lattice import Bits, Incumbents, Lattice
+from emsco.search.exact.incumbents import Incumbents
+from emsco.search.exact.lattice import Bits, Lattice
 from emsco.search.exact.proof import Exact, search_exactly
 from tests.search.exact.test_proof import all_designs
 from tests.strategies import bill, price_models, seeds

@@ -19,24 +19,18 @@ from numpy.typing import NDArray
 from emsco.arrays import IntArray
 from emsco.prices.prices import PriceList
 from emsco.scoring import _bitset as bitset
-from emsco.scoring.cache import sets_at_once, to_bits
-from emsco.scoring.objectives import Objectives
-from emsco.scoring.ranking import pareto_rank
+from emsco.scoring.cache import StageCache, sets_at_once, to_bits
 from emsco.scoring.rejection import Threshold
-from emsco.search.base import Arrays, Journal
+from emsco.search.base import Arrays, Journal, Progress
 from emsco.search.exact import _lattice as lattice
+from emsco.search.exact.incumbents import _NEVER, Chain, Incumbents, Vector
 from emsco.search.exact.ties import Hit, StateGraph, TiedDesigns
 from emsco.stages.base import StageTrainer
 
 # States per set in each pass: narrow passes find good designs, with which the next one drops more.
 _WIDTHS = (16, 128, 1024, 2**48)
-_NEVER = np.int64(2**62)
 INTERRUPTED, OUT_OF_TIME, OUT_OF_MEMORY = "interrupted", "out of time", "out of memory"
 MAX_STATE_BYTES = 2**31  # and as much again while they are moved
-
-Chain = tuple[int, ...]
-Vector = tuple[int, int, int]
-Progress = Callable[[str, float], None]
 
 
 @dataclass(frozen=True)
@@ -87,12 +81,14 @@ def all_bits(
     prices: PriceList,
     *,
     threshold: Threshold,
+    cache: StageCache | None = None,
     on_progress: Progress | None = None,
     journal: Journal | None = None,
 ) -> Bits:
     """Train every feature set and keep its bits; with a journal, only those that it does not hold.
 
     The threshold is a number, or a rule that is the same at all stages: a set is not told at which stage it is owned.
+    A cache with room for all sets takes them over, so that nobody trains them again.
     """
     n_units, n_samples = prices.n_units, y.size
     n_sets, n_words = 2**n_units, -(-n_samples // 64)
@@ -108,8 +104,10 @@ def all_bits(
     for start in range(n_known, n_sets, step):
         sets = np.arange(start, min(start + step, n_sets))
         units = ((sets[:, None] >> np.arange(n_units)) & 1).astype(np.bool_)
-        outcomes = trainer.outcomes(units, trainer.train(units))
-        confident[sets], right[sets] = to_bits(outcomes, y, threshold)
+        memory = trainer.train(units)
+        confident[sets], right[sets] = to_bits(trainer.outcomes(units, memory), y, threshold)
+        if cache is not None and cache.capacity >= n_sets - 1:
+            cache.remember(units, memory, confident[sets], right[sets])
         ticks[sets] = prices.set_ticks(units)
         if on_progress is not None:
             on_progress("training", sets[-1] / (n_sets - 1))
@@ -127,69 +125,6 @@ def bytes_needed(n_units: int, n_samples: int, n_jobs: int) -> int:
     words_of_sets = 2**n_units * (8 * -(-n_samples // 64) + 4)
     words_of_tables = (3 * n_jobs + 3) * (n_samples + 1) ** 2
     return int(8 * (words_of_sets + words_of_tables))
-
-
-class Incumbents:
-    """The non-dominated vectors (q labels, e wrong ones, cost) known so far, each with a chain.
-
-    Attributes
-    ----------
-    chains : dict
-        A chain of each vector.
-    limit : ndarray of shape (n_samples + 1, n_samples + 1)
-        A design of q labels, e of them wrong, is strictly dominated if it costs more than ``limit[q, e]``.
-    """
-
-    def __init__(self, n_samples: int) -> None:
-        self._n_samples = n_samples
-        self.chains: dict[Vector, Chain] = {}
-        self.limit = np.full((n_samples + 1, n_samples + 1), _NEVER)
-
-    @property
-    def vectors(self) -> IntArray:
-        """The vectors, (n_vectors, 3)."""
-        return np.array(list(self.chains), dtype=np.int64)
-
-    def add(self, found: dict[Vector, Chain]) -> None:
-        """Take in what was found; forget what is dominated."""
-        chains = sorted((found | self.chains).items())  # in one order, whichever thread found them
-        q, e, cost = np.array([vector for vector, _ in chains]).T
-        accuracy = np.divide(q - e, q, out=np.zeros(q.size), where=q > 0)
-        rank = pareto_rank(Objectives(q.astype(np.float64), accuracy, cost.astype(np.float64), 1.0))
-        self.chains = dict(chains[i] for i in np.flatnonzero(rank == rank.max()))
-        self._set_limit()
-
-    def packed(self) -> Arrays:
-        """Return vectors and chains as arrays."""
-        chains = list(self.chains.values())
-        return {
-            "incumbents": self.vectors,
-            "chain_sizes": np.array([len(chain) for chain in chains]),
-            "chains": np.array([s for chain in chains for s in chain]),
-        }
-
-    def restore(self, arrays: Arrays) -> None:
-        """Take all of it from arrays."""
-        chains = np.split(arrays["chains"], np.cumsum(arrays["chain_sizes"])[:-1])
-        vectors = arrays["incumbents"].tolist()
-        self.chains = {(q, e, c): tuple(chain.tolist()) for (q, e, c), chain in zip(vectors, chains, strict=True)}
-        self._set_limit()
-
-    def _set_limit(self) -> None:
-        q, e, cost = (column[:, None] for column in self.vectors.T)
-        n = self._n_samples + 1
-        no_better = np.full((n, n + 1), _NEVER)  # the least cost of what is at least as good as q labels, e wrong
-        worse = no_better.copy()  # and of what, too, is better in coverage or accuracy
-        labels = np.broadcast_to(np.arange(n), (len(q), n))
-        wrong = -(-labels * e // np.maximum(q, 1))  # so many wrong ones make them no more accurate
-        covered = labels <= q
-        equal = (labels == q) & (wrong == e)
-        costs = np.broadcast_to(cost, labels.shape)[covered]
-        np.minimum.at(no_better, (labels[covered], wrong[covered]), costs)
-        np.minimum.at(worse, (labels[covered], (wrong + equal)[covered]), costs)
-        np.minimum.accumulate(no_better, axis=1, out=no_better)
-        np.minimum.accumulate(worse, axis=1, out=worse)
-        self.limit = np.ascontiguousarray(np.minimum(no_better, worse - 1)[:, :-1])
 
 
 class _States:

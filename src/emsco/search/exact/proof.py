@@ -2,14 +2,27 @@
 
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
 from emsco.arrays import IntArray
 from emsco.designs.partition import count_solutions
 from emsco.exceptions import InvalidParameterError, SpaceTooLargeError
-from emsco.search.base import Journal
-from emsco.search.exact.lattice import INTERRUPTED, MAX_STATE_BYTES, Bits, Lattice, Progress, bytes_needed
+from emsco.scoring.front import Certificate, Front, make_front
+from emsco.scoring.judge import Judge, Task
+from emsco.scoring.objectives import PAPER
+from emsco.scoring.ranking import pareto_rank
+from emsco.search.base import Journal, Progress, Run, Searched
+from emsco.search.exact.lattice import (
+    INTERRUPTED,
+    MAX_STATE_BYTES,
+    OUT_OF_MEMORY,
+    Bits,
+    Lattice,
+    all_bits,
+    bytes_needed,
+)
 from emsco.search.exact.ties import TiedDesigns
 
 # One thread and 192 validation rows: all designs are looked at where there are few; where there are many, the work is
@@ -21,6 +34,7 @@ _AFFORDABLE_SECONDS, _MAX_SECONDS = 20.0, 3600.0  # on one thread; with all
 _MAX_UNITS = 24
 _MAX_BYTES = 2**31
 _MOST_TIES = 2**63 - 1
+FEW_STATES = 2**26  # bytes; a proof that needs more is not one of seconds
 
 
 @dataclass(frozen=True)
@@ -45,29 +59,49 @@ class Exact:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
             raise InvalidParameterError(f"time_limit must be a positive number of seconds, or None; got {limit!r}.")
 
+    def check(self, task: Task) -> None:
+        """Raise unless a frontier of such designs can be proven."""
+        if task.rule.n_rows > 1:
+            raise InvalidParameterError(
+                "Exact() looks at each feature set once, whatever the stage it is owned at, so it cannot search with a "
+                f"threshold per stage ({task.rule}); use BestFirst() or Evolution(), or one threshold for all stages."
+            )
+        others = [] if task.aims is None else [name for name in task.aims.names if name not in PAPER]
+        if others:
+            raise InvalidParameterError(
+                f"Exact() proves frontiers of coverage, accuracy and cost, not of {', '.join(others)}; use BestFirst() "
+                "or Evolution()."
+            )
 
-@dataclass(frozen=True)
-class Certificate:
-    """What an exact search did.
+    def search(self, judge: Judge, run: Run, *, max_bytes: int = MAX_STATE_BYTES) -> Searched:
+        """Prove the frontier, or give the best found before the search ended.
 
-    Attributes
-    ----------
-    n_designs : int
-        Designs in the space.
-    n_walked : int
-        Designs looked at.
-    n_ruled_out : int
-        Designs proven to be strictly dominated, or to share the vector of one looked at.
-    seconds : float
-    proven : bool
-        Whether every design was looked at or ruled out: the frontier is the true one.
-    """
+        Raises
+        ------
+        OutOfMemoryError
+            It takes more than ``max_bytes``, if that is less than the usual bound.
+        """
+        task = judge.task
+        if run.journal is not None:
+            run.journal.begin(type(self).__name__)
+        space: dict[str, Any] = {"max_stages": task.max_stages, "removal": task.removal, "n_jobs": run.n_jobs}
+        check_affordable(self, n_units=task.prices.n_units, n_samples=task.y.size, **space)
+        watched: dict[str, Any] = {"on_progress": run.on_progress, "journal": run.journal}
+        bits = all_bits(judge.trainer, task.y, task.prices, threshold=task.rule, cache=judge.cache, **watched)
+        proof = search_exactly(bits, self, **space, max_bytes=max_bytes, started=run.started, **watched)
+        if proof.ended == OUT_OF_MEMORY and max_bytes < MAX_STATE_BYTES:
+            raise OutOfMemoryError
+        ended = f"of {proof.certificate.n_designs:,} designs {proof.ended}" if proof.ended else ""
+        return Searched(proof.front(judge), self, 0, 2**task.prices.n_units - 1, run.seconds, ended)
 
-    n_designs: int
-    n_walked: int
-    n_ruled_out: int
-    seconds: float
-    proven: bool
+
+class OutOfMemoryError(Exception):
+    """A proof needs more memory than it was given."""
+
+
+def is_provable(task: Task) -> bool:
+    """Return whether a frontier of such designs can be proven."""
+    return task.rule.n_rows == 1 and (task.aims is None or set(task.aims.names) <= set(PAPER))
 
 
 def estimate_seconds(*, n_units: int, max_stages: int, n_samples: int, n_jobs: int, removal: bool = False) -> float:
@@ -131,6 +165,23 @@ class Proof:
     ties: list[TiedDesigns]
     certificate: Certificate
     ended: str
+
+    def front(self, judge: Judge) -> Front:
+        """Return the front of these designs."""
+        task, tally = judge.task, judge.tally(self.designs)
+        best = np.arange(len(self.designs))
+        if task.aims is not None:
+            # By two of the three objectives, the frontier is what is not dominated within the frontier of all three.
+            # Let no design dominate d in the two. Some d' of the frontier of all three is no worse than d in any of
+            # them, so in the two it equals d: no vector is missing. A d' that any d dominates in the two is, for the
+            # same reason, dominated by one of that frontier: there is none too many. And none comes twice: of d' and
+            # d'' that are equal in two objectives one would dominate the other by the third.
+            rank = pareto_rank(task.measure(tally))
+            best = np.flatnonzero(rank == rank.max())
+        ties = [self.ties[i] for i in best]
+        counted = tally.select(best)
+        certificate = self.certificate
+        return make_front(self.designs[best], counted, self.n_ties[best], ties, task.prices, certificate, task.aims)
 
 
 def search_exactly(

@@ -1,7 +1,6 @@
-"""Which rows train and which judge, how columns are encoded, and what learns from them."""
+"""Rehearsal: which rows train and which judge, encoded once, and what learns from them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 import warnings
 
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import IntArray
-from emsco.data.encoding import ENCODINGS, Encoder
+from emsco.data.encoding import Encoder
 from emsco.data.splits import Folds
 from emsco.data.table import Rows, StackedTable, Table
 from emsco.exceptions import InvalidParameterError, SuspiciousColumnWarning
@@ -18,9 +17,6 @@ from emsco.stages.base import StageTrainer
 from emsco.stages.crossfit import CrossFitTrainer
 from emsco.stages.problem import Problem, unit_membership
 from emsco.stages.recipe import Recipe
-
-_STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # values of C that "auto" tries
-_MOST_SPLINES = 150  # weights of all columns, from which on "auto" does not try splines: they take too long
 
 
 @dataclass(frozen=True)
@@ -49,6 +45,8 @@ class Rehearsal:
     folds: Folds | None
     judges: tuple[Table, IntArray] | None = None
     learn: Rows = field(default_factory=lambda: slice(None))
+    _encoded: dict[str, list[tuple[Problem, Encoder]]] = field(default_factory=dict)
+    _trainers: dict[str, list[StageTrainer | None]] = field(default_factory=dict)
 
     @property
     def y(self) -> IntArray:
@@ -73,7 +71,31 @@ class Rehearsal:
         return judges.size / (train.size + judges.size)
 
     def problems(self, encoding: str) -> list[tuple[Problem, Encoder]]:
-        """Return the problem of each fold, with columns encoded as its training rows suggest."""
+        """Return the problem of each fold, with columns encoded as its training rows suggest; each is made once."""
+        if encoding not in self._encoded:
+            self._encoded[encoding] = self._problems(encoding)
+        return self._encoded[encoding]
+
+    def trainers(self, recipe: Recipe, *, seed: int, n_jobs: int) -> list[StageTrainer]:
+        """Return what trains feature sets of each fold; logistic ones that differ in strength share their arrays."""
+        problems = [problem for problem, _ in self.problems(recipe.encoding)]
+        if recipe.estimator is not None:
+            return [recipe.trainer(problem, seed=seed, n_jobs=n_jobs) for problem in problems]
+        known = self._trainers.setdefault(recipe.encoding, [None] * len(problems))
+        known[:] = [
+            recipe.trainer(problem, seed=seed, n_jobs=n_jobs, like=like)
+            for problem, like in zip(problems, known, strict=True)
+        ]
+        return [trainer for trainer in known if trainer is not None]
+
+    def forget(self, *, but: str) -> None:
+        """Let go of what was made for other encodings."""
+        for made in (self._encoded, self._trainers):
+            for encoding in [*made]:
+                if encoding != but:
+                    del made[encoding]
+
+    def _problems(self, encoding: str) -> list[tuple[Problem, Encoder]]:
         if self.folds is None:
             judges, codes = self.judges or (self.table, self.codes[:0])
             return [self._problem(self.learn, judges, slice(None) if self.judges else slice(0), codes, encoding)]
@@ -121,70 +143,22 @@ class Setup:
     trainer : StageTrainer
     encoder : Encoder
         Of the models to be deployed.
-    problems : list of Problem
-        One per fold.
     """
 
     recipe: Recipe
     trainer: StageTrainer
     encoder: Encoder
-    problems: list[Problem]
 
 
 def prepare(rehearsal: Rehearsal, recipe: Recipe, *, seed: int, n_jobs: int) -> Setup:
     """Return the trainer of a rehearsal."""
     parts = rehearsal.problems(recipe.encoding)
-    problems = [problem for problem, _ in parts]
-    trainers = [recipe.trainer(problem, seed=seed, n_jobs=n_jobs) for problem in problems]
+    trainers = rehearsal.trainers(recipe, seed=seed, n_jobs=n_jobs)
     if not rehearsal.crosses:
-        return Setup(recipe, trainers[0], parts[0][1], problems)
+        return Setup(recipe, trainers[0], parts[0][1])
     ((whole, encoder),) = rehearsal.everything().problems(recipe.encoding)
     crossed = CrossFitTrainer(trainers, recipe.trainer(whole, seed=seed, n_jobs=n_jobs))
-    return Setup(recipe, crossed, encoder, problems)
-
-
-def settle(
-    rehearsal: Rehearsal,
-    recipe: Recipe,
-    *,
-    encoding: str,
-    C: float | str,
-    score: Callable[[StageTrainer], float],
-    n_jobs: int,
-) -> Recipe:
-    """Return the recipe with "auto" replaced by what scores best on the rows that judge; of equals, the simplest.
-
-    Parameters
-    ----------
-    rehearsal : Rehearsal
-    recipe : Recipe
-    encoding : str
-    C : float or "auto"
-    score : callable
-        How good the feature sets are that a trainer trains: the more, the better.
-    n_jobs : int
-    """
-    encodings = ENCODINGS if encoding == "auto" else (encoding,)
-    strengths: Sequence[float] = _STRENGTHS if C == "auto" else (float(C),)
-    if recipe.estimator is not None:
-        C = 1.0 if C == "auto" else C
-        return replace(recipe, encoding="linear" if encoding == "auto" else encoding, C=float(C))
-    best, most = recipe, -np.inf
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for e in encodings:
-            if len(encodings) == len(strengths) == 1:
-                return replace(recipe, encoding=e, C=strengths[0])
-            problems = [problem for problem, _ in rehearsal.problems(e)]
-            if e == "spline" and encoding == "auto" and recipe.n_weights(problems[0]) > _MOST_SPLINES:
-                continue
-            for c in strengths:
-                tried = replace(recipe, encoding=e, C=c)
-                folds = [tried.trainer(problem, seed=0, n_jobs=n_jobs) for problem in problems]
-                reached = score(CrossFitTrainer(folds, folds[0]))
-                if reached > most:
-                    best, most = tried, reached
-    return best
+    return Setup(recipe, crossed, encoder)
 
 
 def check_calibrable(rehearsal: Rehearsal, classes: NDArray[Any], n_folds: int) -> None:

@@ -25,8 +25,9 @@ from emsco import (
 from emsco.cli.main import emsco as command
 from emsco.exceptions import InvalidParameterError, ModelFileError, NoSuchPointError, SearchInterruptedWarning
 from emsco.fitting import finishing
-from emsco.promises import thresholds
-from emsco.promises.thresholds import EXITS, LASTS, rule_of, tune
+from emsco.fitting import tuning as thresholds
+from emsco.fitting.tuning import EXITS, LASTS, tune
+from emsco.promises.own import rule_of
 from emsco.report.learning import learning_record
 from emsco.scoring.cache import StageCache
 from emsco.scoring.objectives import check_objectives
@@ -117,7 +118,7 @@ def fitted(data):
 
 def make(**more):
     settings = {"encoding": "linear", "C": 1.0, "random_state": 0, "search": BestFirst(max_designs=400)}
-    return EMSCOClassifier([1, 1, 2, 3, 3, 5], "auto", **{**settings, **more})
+    return EMSCOClassifier([1, 1, 2, 3, 3, 5], threshold="auto", **{**settings, **more})
 
 
 def test_each_point_does_on_the_rows_that_judged_it_what_the_front_says(fitted, data):

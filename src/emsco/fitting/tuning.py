@@ -1,56 +1,24 @@
 """Thresholds that are part of a design: one for its early exits, another for its last stage."""
 
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from emsco.arrays import FloatArray, IntArray
 from emsco.designs.partition import acquired_sets, stage_counts
-from emsco.promises.guarantee import Guarantee
 from emsco.scoring.answers import Answers
-from emsco.scoring.cascade import Tally, join_tallies
 from emsco.scoring.front import Front, make_front
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER
-from emsco.scoring.rejection import RejectRule
+from emsco.scoring.tally import Tally, join_tallies
 
-AUTO = "auto"
-SEARCHED = 0.85  # what designs are searched with; the thresholds of each are chosen afterwards
 EXITS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.88, 0.9, 0.92, 0.94, 0.96, 0.97, 0.98, 0.99, 0.995)
 LASTS = (0.0, *EXITS)  # 0: whoever is left gets a label
 _AT_ONCE = 50_000  # designs with thresholds that are compared in one go
 _MOST = 1_600  # points of a front
 
 _Part: TypeAlias = tuple[IntArray, FloatArray, Tally]  # designs, their thresholds and counts
-
-
-def is_auto(threshold: Any) -> bool:
-    """Return whether thresholds are chosen with the design."""
-    return isinstance(threshold, str) and threshold == AUTO
-
-
-def searched_with(threshold: Any) -> float | None:
-    """Return the one threshold that all designs were searched with, if each has another one now; else None."""
-    if isinstance(threshold, Guarantee):
-        return threshold.searched
-    return SEARCHED if is_auto(threshold) else None
-
-
-def rule_of(exit_at: float, last_at: float, n_stages: int) -> RejectRule:
-    """Return the rule of a design that many stages deep.
-
-    Examples
-    --------
-    >>> rule_of(0.95, 0.8, n_stages=3).in_words(["ham", "spam"])
-    '95 % (stages 1 to 2), 80 % (from stage 3 on)'
-    """
-    return RejectRule.of([[exit_at]] * (n_stages - 1) + [[last_at]])
-
-
-def untuned(front: Front) -> Front:
-    """Return a front whose designs all have the threshold that they were searched with."""
-    return replace(front, thresholds=np.full((len(front), 2), SEARCHED))
 
 
 def tune(designs: IntArray, judge: Judge) -> Front:

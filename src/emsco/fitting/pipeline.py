@@ -1,0 +1,402 @@
+"""From a table to a front, one value per step.
+
+read -> set aside -> rehearse -> settle the recipe -> search -> finish -> promise -> train -> choose
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.arrays import BoolArray, IntArray
+from emsco.data.labels import check_target, known_codes
+from emsco.data.splits import check_columns, is_folds, make_folds, split_rows
+from emsco.data.table import Table, check_size
+from emsco.deployed.model import Deployed, Origin
+from emsco.designs.partition import acquired_sets, check_max_stages, set_key
+from emsco.exceptions import (
+    InvalidInputError,
+    NoSuchPointError,
+    SearchInterruptedWarning,
+    SuspiciousColumnWarning,
+    warn,
+)
+from emsco.fitting.aside import SetAside, set_aside
+from emsco.fitting.finishing import SETS_AT_ONCE, finish
+from emsco.fitting.memory import Memory
+from emsco.fitting.probes import probing, settle
+from emsco.fitting.progress import PhaseLine
+from emsco.fitting.promising import promise_of_each
+from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable, prepare
+from emsco.fitting.settings import Settings, check_chosen
+from emsco.prices.prices import PriceList, check_validation_size, resolve
+from emsco.promises.guarantee import Plan, hopeful
+from emsco.promises.own import SEARCHED, untuned
+from emsco.scoring.front import Front
+from emsco.scoring.judge import Judge, Task
+from emsco.scoring.objectives import PAPER, check_objectives
+from emsco.scoring.rejection import RejectRule
+from emsco.search.base import History, Run, Searched
+from emsco.stages.base import StageModel, StageTrainer
+from emsco.stages.estimator import check_estimator_usable
+from emsco.stages.recipe import Recipe
+
+_CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What was given to fit, besides the settings."""
+
+    table: Table
+    y: Any
+    X_val: Any = None
+    y_val: Any = None
+    X_cal: Any = None
+    y_cal: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """A table that can be learned from, with its prices."""
+
+    table: Table
+    codes: IntArray
+    classes: NDArray[Any]
+    prices: PriceList
+    max_stages: int
+
+
+@dataclass(frozen=True, eq=False)
+class Streams:
+    """Random numbers: one stream per step, so that one step's draws do not change another's."""
+
+    split: np.random.Generator
+    search: np.random.Generator
+    calibration: np.random.Generator
+    recipe: np.random.Generator
+
+    @classmethod
+    def of(cls, seed: int) -> "Streams":
+        """Return the streams of a seed."""
+        return cls(*(np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(4)))
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """A front whose designs have their final learner and thresholds."""
+
+    front: Front
+    judge: Judge
+    setup: Setup
+    complete: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """The points whose stages are trained, with the models of these stages."""
+
+    front: Front
+    plans: list[Plan]
+    encoder_of: Setup
+    models: Mapping[bytes, StageModel]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A deployed front, of which any point can be put into use, and how to choose one."""
+
+    deployed: Deployed
+    choose: Callable[[], int]
+
+
+def fit(settings: Settings, given: Given, memory: Memory | None = None) -> Fitted:
+    """Search designs and train the stages of all that are on the front.
+
+    Parameters
+    ----------
+    settings : Settings
+    given : Given
+        Rows.
+    memory : Memory or None
+        The checkpoint of the run.
+    """
+    line = PhaseLine(shown=settings.verbose)
+    streams = Streams.of(settings.seed)
+    read = read_table(settings, given)
+    aside = set_aside(
+        settings.policy, read.table, read.codes, read.classes, given.X_cal, given.y_cal, streams.calibration
+    )
+    rehearsal = rehearse(settings, aside, read.prices, given, streams.split)
+    task = make_task(settings, rehearsal, aside.classes, read.max_stages)
+    if memory is not None:
+        memory.claim(settings, task, rehearsal)
+    setup, final = settle_recipe(settings, rehearsal, task, aside.classes, streams.recipe, memory)
+    store = None if memory is None else memory.store()
+    judge = Judge(task, setup.trainer, store, fast=settings.estimator is None)
+    history: History = []
+    journal = None if memory is None else memory.journal(history)
+    run = Run(streams.search, settings.n_jobs, line, history, journal)
+    searched = search(settings, judge, run, line)
+    finished = finish_front(settings, searched.front, judge, setup, final, rehearsal, memory, line)
+    trained = train_front(settings, finished, aside, rehearsal)
+    return deploy(settings, read, aside, rehearsal, run, searched, finished, trained)
+
+
+def read_table(settings: Settings, given: Given) -> Read:
+    """Check the labels of the training table, and its prices."""
+    table = given.table
+    codes, classes = check_target(given.y, table.n_rows)
+    prices = resolve(settings.costs, table.names)
+    return Read(table, codes, classes, prices, check_max_stages(settings.max_stages, prices.n_units))
+
+
+def rehearse(
+    settings: Settings, aside: SetAside, prices: PriceList, given: Given, rng: np.random.Generator
+) -> Rehearsal:
+    """Decide which rows train and which judge."""
+    table, codes, classes, learn = aside.table, aside.codes, aside.classes, aside.learn
+    if (given.X_val is None) != (given.y_val is None):
+        raise InvalidInputError("give X_val and y_val together, or neither.")
+    if given.X_val is not None:
+        judges = Table(given.X_val)
+        check_size(judges)
+        check_columns(judges, table)
+        judged = known_codes(given.y_val, classes, judges.n_rows)
+        return Rehearsal(table, codes, classes.size, prices, None, (judges, judged), learn)
+    if is_folds(settings.validation):
+        folds = make_folds(settings.validation, codes[learn], classes, rng)
+    else:
+        folds = [split_rows(codes[learn], settings.validation, rng, classes)]
+    if not isinstance(learn, slice):
+        folds = [(learn[train], learn[judges]) for train, judges in folds]
+    return Rehearsal(table, codes, classes.size, prices, folds, learn=learn)
+
+
+def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], max_stages: int) -> Task:
+    """Say which designs are looked for, and what they are to be good at."""
+    y = rehearsal.y
+    check_validation_size(y.size)
+    aims = check_objectives(settings.objectives, np.bincount(y, minlength=classes.size))
+    check_chosen(settings.choose, settings.best, PAPER if aims is None else aims.names)
+    rule = RejectRule.of(settings.policy.search_rule(classes).bars[:max_stages])
+    task = Task(y, classes.size, rehearsal.prices, rule, aims, max_stages, settings.removal, settings.cache_bytes)
+    settings.search.check(task)
+    return task
+
+
+def settle_recipe(
+    settings: Settings,
+    rehearsal: Rehearsal,
+    task: Task,
+    classes: NDArray[Any],
+    rng: np.random.Generator,
+    memory: Memory | None,
+) -> tuple[Setup, Recipe | None]:
+    """Return how stages learn in the search, and how those of the front do if not so."""
+    recipe = memory.recipe(settings) if memory is not None else None
+    if recipe is None:
+        recipe = settle(
+            rehearsal,
+            Recipe(settings.estimator, products=settings.products),
+            encoding=settings.encoding,
+            C=settings.C,
+            score=probing(task, rng, by_sureness=settings.policy.set_aside is not None),
+            n_jobs=settings.n_jobs,
+        )
+        if memory is not None:
+            memory.keep_recipe(recipe)
+    rehearsal.forget(but=recipe.encoding)
+    final = _final_recipe(settings, recipe, rehearsal, classes)  # what is wrong with it is said before the search
+    return prepare(rehearsal, recipe, seed=settings.seed, n_jobs=settings.n_jobs), final
+
+
+def _final_recipe(settings: Settings, recipe: Recipe, rehearsal: Rehearsal, classes: NDArray[Any]) -> Recipe | None:
+    final, encoding = settings.final_estimator, recipe.encoding
+    if final is None and settings.calibration is None:
+        return None
+    if final is None:
+        # Whether a forest is true is how many trees it has, and an untrained one does not know.
+        final = recipe.logistic() if recipe.estimator is None else recipe.estimator
+    else:
+        check_estimator_usable(final)
+        if settings.encoding == "auto":
+            encoding = "linear"
+    if settings.calibration is not None:
+        from sklearn.calibration import CalibratedClassifierCV
+
+        check_calibrable(rehearsal, classes, _CALIBRATION_FOLDS)
+        final = CalibratedClassifierCV(final, method=settings.calibration, cv=_CALIBRATION_FOLDS, ensemble=False)
+    return Recipe(final, encoding, recipe.C)
+
+
+def search(settings: Settings, judge: Judge, run: Run, line: PhaseLine) -> Searched:
+    """Search designs; where that ended early, the front is the best found so far."""
+    searched = settings.search.search(judge, run)
+    line.close()
+    if searched.ended:
+        unproven = "" if searched.front.certificate is None else ", not proven"
+        kind = "exact search" if unproven else "search"
+        message = f"{kind} {searched.ended}; the front is the best found so far{unproven}."
+        warn(message, SearchInterruptedWarning)
+    return searched
+
+
+def finish_front(
+    settings: Settings,
+    front: Front,
+    judge: Judge,
+    setup: Setup,
+    final: Recipe | None,
+    rehearsal: Rehearsal,
+    memory: Memory | None,
+    line: PhaseLine,
+) -> Finished:
+    """Give the designs of a front their final learner and their thresholds; Ctrl-C leaves those of the search."""
+    complete = True
+    finishing = partial(finish, chains=judge.fast, thresholds=settings.policy.tunes, line=line)
+    if final is not None:
+        again = prepare(rehearsal, final, seed=settings.seed, n_jobs=settings.n_jobs)
+        store = None if memory is None else memory.store(final)
+        strong = Judge(judge.task, again.trainer, store, fast=False)
+        try:
+            return Finished(finishing(front, judge, strong), strong, again, complete)
+        except KeyboardInterrupt:
+            complete = False
+            line.close()
+            warn(
+                "interrupted while the final stages were trained; those in use are of the search.",
+                SearchInterruptedWarning,
+            )
+    if settings.policy.tunes:
+        try:
+            front = finishing(front, judge, judge)
+        except KeyboardInterrupt:
+            line.close()
+            front = untuned(front)
+            warn(
+                f"interrupted while thresholds were chosen; all are {SEARCHED}, as in the search.",
+                SearchInterruptedWarning,
+            )
+    return Finished(front, judge, setup, complete)
+
+
+def train_front(settings: Settings, finished: Finished, aside: SetAside, rehearsal: Rehearsal) -> Trained:
+    """Plan what can be promised of each point by rows that do not calibrate, then train its stages."""
+    front, judge, setup = finished.front, finished.judge, finished.setup
+    rows = aside.calibration
+    plans: list[Plan] = []
+    if rows is not None:
+        n_classes = aside.classes.size
+        plans = settings.policy.plans(front.designs, judge.answers, n_classes=n_classes, n_rows=rows.truth.size)
+    train = judge.cache.models
+    if settings.refit and not rehearsal.crosses:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
+            setup = prepare(rehearsal.everything(), setup.recipe, seed=settings.seed, n_jobs=settings.n_jobs)
+        train = partial(train_sets, setup.trainer)
+    models, ready = _train_points(front, train, shown=settings.verbose)
+    if len(ready) < len(front):
+        front, plans = replace(front[ready], certificate=None), [plans[i] for i in ready if plans]
+    return Trained(front, plans, setup, models)
+
+
+def train_sets(trainer: StageTrainer, sets: BoolArray) -> list[StageModel]:
+    """Train feature sets without validation samples: there is nothing to score."""
+    return trainer.models(sets, trainer.train(sets))
+
+
+def _train_points(
+    front: Front, train: Callable[[BoolArray], list[StageModel]], *, shown: bool
+) -> tuple[dict[bytes, StageModel], NDArray[np.intp]]:
+    """Return the models of all sets that the front needs, and the points that have theirs: all, unless interrupted.
+
+    The set of everything comes first, then those of point after point.
+    """
+    acquired, exists = acquired_sets(front.designs)
+    needed = np.concatenate([np.ones((1, front.designs.shape[1]), dtype=np.bool_), acquired[exists]])
+    sets = needed[np.sort(np.unique(needed, axis=0, return_index=True)[1])]
+    models: dict[bytes, StageModel] = {}
+    try:
+        with PhaseLine(shown=shown) as line:
+            for i in range(0, len(sets), SETS_AT_ONCE):
+                part = sets[i : i + SETS_AT_ONCE]
+                models.update(zip(map(set_key, part), train(part), strict=True))
+                line("training the front", len(models) / len(sets))
+    except KeyboardInterrupt:
+        lacks = [any(set_key(units) not in models for units in sets[has])
+                 for sets, has in zip(acquired, exists, strict=True)]  # fmt: skip
+        ready = np.flatnonzero(~np.array(lacks))
+        if not ready.size:
+            raise
+        warn(
+            f"interrupted while the front was trained; {ready.size} of its {len(front)} points are there.",
+            SearchInterruptedWarning,
+        )
+        return models, ready
+    return models, np.arange(len(front))
+
+
+def deploy(
+    settings: Settings,
+    read: Read,
+    aside: SetAside,
+    rehearsal: Rehearsal,
+    run: Run,
+    searched: Searched,
+    finished: Finished,
+    trained: Trained,
+) -> Fitted:
+    """Look at the calibration rows, once; put all together."""
+    front, recipe, classes = trained.front, trained.encoder_of.recipe, aside.classes
+    origin = Origin(
+        kind="EMSCOClassifier",
+        parameters=settings.given,
+        preset=settings.from_preset,
+        encoding=recipe.encoding,
+        C=recipe.C,
+        validation=rehearsal.judged_by,
+        finished=finished.complete,
+        search=searched.search,
+        search_seconds=searched.seconds,
+        n_generations=searched.n_steps,
+        n_feature_sets=searched.n_feature_sets,
+        history=np.array(run.history, dtype=np.int64).reshape(-1, 3),
+    )
+    encoder, named, designs = trained.encoder_of.encoder, read.table.named, front.designs
+    policy = settings.policy
+    deployed = Deployed(
+        classes, encoder, named, read.prices, designs, trained.models, policy, rules=(), origin=origin, front=front
+    )
+    promises = promise_of_each(deployed, trained.plans, aside)
+    rules = policy.rules(classes, designs, front.thresholds, promises)
+    deployed = replace(deployed, promises=promises, rules=rules)
+    n_rows = 0 if aside.calibration is None else aside.calibration.truth.size
+    return Fitted(deployed, partial(_chosen, settings, front, hopeful(trained.plans, n_rows)))
+
+
+def _chosen(settings: Settings, front: Front, promising: NDArray[np.intp]) -> int:
+    """Return the point to use: of those whose promise will probably hold, if there are any.
+
+    Pilot rows tell, not those that calibrate: a choice by these would make the promise void.
+    """
+    if callable(settings.choose):
+        return settings.choose(front)  # type: ignore[no-any-return]
+    if promising.size:
+        with suppress(NoSuchPointError):
+            return int(promising[choose_point(front[promising], settings.choose, best=settings.best)])
+    return choose_point(front, settings.choose, best=settings.best)
+
+
+def choose_point(front: Front, choose: Any, *, best: str) -> int:
+    """Return the point of a front that ``choose``, a name or limits, stands for."""
+    if isinstance(choose, Mapping):
+        return front.choose(**{"best": best, **choose})
+    if choose == "fitness":
+        return 0
+    return front.knee() if choose == "knee" else front.choose(best=choose)

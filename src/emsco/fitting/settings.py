@@ -1,0 +1,152 @@
+"""Settings: the parameters of a classifier, checked, with what the preset says where they are None."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from emsco.checks import check_n_jobs, check_seed
+from emsco.exceptions import InvalidParameterError
+from emsco.prices.prices import Costs
+from emsco.promises.policy import ThresholdPolicy, policy_of
+from emsco.scoring.front import check_choice
+from emsco.search.auto import Auto
+from emsco.search.base import Search
+from emsco.search.bestfirst import BestFirst
+from emsco.search.evolution import Evolution
+from emsco.search.exact.proof import Exact
+from emsco.stages.learners import check_estimator, check_learning, check_products
+
+# What parameters left at None stand for.
+PRESETS: dict[str, dict[str, Any]] = {
+    "best": {"search": "auto", "removal": True, "validation": 5, "encoding": "auto", "C": "auto", "choose": "combined"},
+    "paper": {
+        "search": Evolution(), "removal": False, "validation": 1 / 3, "encoding": "linear", "C": 1.0,
+        "choose": "fitness",
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a fit goes by. The attributes are the parameters of ``EMSCOClassifier``, and:
+
+    Attributes
+    ----------
+    given : mapping
+        The parameters as the user gave them.
+    from_preset : mapping
+        Those that were left to the preset.
+    policy : ThresholdPolicy
+        What ``threshold`` means.
+    best : str
+        What decides between points within limits, if nothing else is said.
+    seed : int
+        Drawn from ``random_state``.
+    """  # noqa: D400
+
+    given: Mapping[str, Any]
+    from_preset: Mapping[str, Any]
+    policy: ThresholdPolicy
+    costs: Costs
+    estimator: Any
+    max_stages: int | None
+    removal: bool
+    search: Search
+    validation: Any
+    choose: Any
+    best: str
+    refit: bool
+    seed: int
+    n_jobs: int
+    verbose: bool
+    cache_bytes: int
+    encoding: str
+    C: float | str
+    final_estimator: Any
+    calibration: str | None
+    objectives: Any
+    products: bool
+
+
+def read_settings(parameters: Mapping[str, Any]) -> Settings:
+    """Return the settings that the parameters of an ``EMSCOClassifier`` stand for; raise where one is out of range."""
+    policy = policy_of(parameters["threshold"])
+    preset = _preset(parameters["preset"])
+    from_preset = {name: value for name, value in preset.items() if parameters[name] is None}
+    values = {**parameters, **from_preset}
+    check_learning(values["encoding"], values["C"])
+    _check_flags(values)
+    return Settings(
+        given=dict(parameters),
+        from_preset=from_preset,
+        policy=policy,
+        costs=values["costs"],
+        estimator=check_estimator(values["estimator"], "estimator"),
+        max_stages=values["max_stages"],
+        removal=bool(values["removal"]),
+        search=check_search(values["search"]),
+        validation=values["validation"],
+        choose=values["choose"],
+        best=str(preset["choose"]),
+        refit=bool(values["refit"]),
+        seed=check_seed(values["random_state"]),
+        n_jobs=check_n_jobs(values["n_jobs"]),
+        verbose=bool(values["verbose"]),
+        cache_bytes=_cache_bytes(values["cache_bytes"]),
+        encoding=values["encoding"],
+        C=values["C"],
+        final_estimator=check_estimator(values["final_estimator"], "final_estimator"),
+        calibration=_calibration(values["calibration"]),
+        objectives=values["objectives"],
+        products=check_products(values["products"], values["estimator"]),
+    )
+
+
+def check_search(search: Any) -> Search:
+    """Return the search that a parameter stands for."""
+    if isinstance(search, str) and search == "auto":
+        return Auto()
+    if not isinstance(search, Evolution | BestFirst | Exact):
+        raise InvalidParameterError(
+            f"search must be 'auto', emsco.Exact(...), emsco.BestFirst(...) or emsco.Evolution(...); got {search!r}."
+        )
+    return search
+
+
+def check_chosen(choose: Any, best: str, objectives: tuple[str, ...]) -> None:
+    """Raise unless a point can be chosen so from a front of these objectives."""
+    if isinstance(choose, Mapping):
+        check_choice({"best": best, **choose}, objectives)
+    elif not callable(choose) and str(choose) not in ("fitness", "combined", "knee"):
+        raise InvalidParameterError(
+            "choose must be 'fitness', 'combined', 'knee', a mapping of arguments for Front.choose, or a function "
+            f"of the front that returns an index; got {choose!r}."
+        )
+
+
+def _preset(preset: Any) -> dict[str, Any]:
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise InvalidParameterError(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}.")
+    return PRESETS[preset]
+
+
+def _calibration(calibration: Any) -> str | None:
+    if calibration not in (None, "sigmoid", "isotonic", "temperature"):
+        raise InvalidParameterError(
+            f"calibration must be 'sigmoid', 'isotonic', 'temperature' or None; got {calibration!r}."
+        )
+    return None if calibration is None else str(calibration)
+
+
+def _cache_bytes(cache: Any) -> int:
+    if isinstance(cache, bool) or not isinstance(cache, int | np.integer) or cache < 1:
+        raise InvalidParameterError(f"cache_bytes must be a positive number of bytes; got {cache!r}.")
+    return int(cache)
+
+
+def _check_flags(values: Mapping[str, Any]) -> None:
+    for name in ("removal", "refit", "verbose"):
+        if not isinstance(values[name], bool | np.bool_ | int):
+            raise InvalidParameterError(f"{name} must be True or False; got {values[name]!r}.")

@@ -1,0 +1,46 @@
+"""Designs and figures in words."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from emsco.arrays import IntArray
+
+
+def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
+    """Return a design in words.
+
+    Examples
+    --------
+    >>> describe(np.array([0, 1, 0]), ("age", "blood", "sex"))
+    'age, sex | blood'
+    >>> describe(np.array([0, -1, 1]), ("age", "blood", "sex"))
+    'age | sex; never blood'
+    """
+    bought = " | ".join(
+        ", ".join(name for name, stage in zip(feature_names, design, strict=True) if stage == j)
+        for j in range(int(design.max()) + 1)
+    )
+    never = never_bought(design, feature_names)
+    return f"{bought}; never {in_brief(never)}" if never else bought
+
+
+def never_bought(design: IntArray, feature_names: tuple[str, ...]) -> list[str]:
+    """Return what a design leaves out."""
+    return [name for name, stage in zip(feature_names, design, strict=True) if stage < 0]
+
+
+def in_brief(names: Sequence[str], most: int = 3) -> str:
+    """Return names in a row, or of many how many they are.
+
+    Examples
+    --------
+    >>> in_brief(["age", "sex"]), in_brief(["age", "sex"], most=1)
+    ('age, sex', '2 others')
+    """
+    return ", ".join(names) if len(names) <= most else f"{len(names)} others"
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage for people, a dash where it is undefined."""
+    return "-" if np.isnan(share) else f"{100 * share:.0f} %"

@@ -1,0 +1,49 @@
+"""What the parameters of a classifier name as a learner."""
+
+from typing import Any
+
+import numpy as np
+
+from emsco.data.encoding import ENCODINGS
+from emsco.exceptions import InvalidParameterError
+
+
+def boosting() -> Any:
+    """Return what the name "boosting" stands for: histogram gradient boosting, with trees small enough for few rows."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return HistGradientBoostingClassifier(
+        max_iter=120, learning_rate=0.08, max_leaf_nodes=12, min_samples_leaf=10, l2_regularization=2.0,
+        max_features=0.6, early_stopping=False,
+    )  # fmt: skip
+
+
+def check_learning(encoding: Any, C: Any, *, automatic: bool = True) -> None:
+    """Raise unless encoding and C are among what is known."""
+    known = (*ENCODINGS, "auto") if automatic else ENCODINGS
+    if not isinstance(encoding, str) or encoding not in known:
+        raise InvalidParameterError(f"encoding must be one of {', '.join(known)}; got {encoding!r}.")
+    number = isinstance(C, int | float | np.integer | np.floating) and not isinstance(C, bool)
+    if not (automatic and isinstance(C, str) and C == "auto") and not (number and 0 < C < np.inf):
+        raise InvalidParameterError(f"C must be a positive number{' or auto' if automatic else ''}; got {C!r}.")
+
+
+def check_products(products: Any, estimator: Any) -> bool:
+    """Return whether stages have products of columns."""
+    if not isinstance(products, bool | np.bool_):
+        raise InvalidParameterError(f"products must be True or False; got {products!r}.")
+    if products and estimator is not None:
+        raise InvalidParameterError(
+            "products are for logistic stages; an estimator of your own gets them from scikit-learn's "
+            "PolynomialFeatures(interaction_only=True) in a pipeline before it."
+        )
+    return bool(products)
+
+
+def check_estimator(estimator: Any, name: str) -> Any:
+    """Return the classifier that a parameter stands for."""
+    if isinstance(estimator, str):
+        if estimator != "boosting":
+            raise InvalidParameterError(f"{name} must be a classifier, 'boosting' or None; got {estimator!r}.")
+        return boosting()
+    return estimator
