@@ -82,14 +82,14 @@ def bar(threshold, stage, label):
 
 def answers_of(clf, X):
     """What every stage in use says of every row: confidences and labels, (n_stages, n_rows)."""
-    Z = clf._encoder.encode(Table(X), slice(None))
+    Z = clf.deployed_.encoder.encode(Table(X), slice(None))
     said = [np.asarray(stage.model.predict_proba(Z[stage.encoded_columns].T)) for stage in clf.stages_]
     return np.array([p.max(axis=1) for p in said]), np.array([p.argmax(axis=1) for p in said])
 
 
 def walk(clf, X, threshold):
     """Send rows through the stages in use: whether each is conclusive, its label or best guess, stage and cost."""
-    own, _, shared, overhead, parallel = bill(clf._prices, None)
+    own, _, shared, overhead, parallel = bill(clf.deployed_.prices, None)
     design = clf.design_.tolist()
     price = [reference.stage_price(design, j, own, shared, overhead, parallel) for j in range(len(clf.stages_))]
     confidence, label = answers_of(clf, X)
@@ -102,7 +102,7 @@ def walk(clf, X, threshold):
             conclusive = bool(confidence[stage, i] >= bar(threshold, stage, guess))
             if conclusive:
                 break
-        fates.append((conclusive, guess, stage, paid / clf._prices.scale))
+        fates.append((conclusive, guess, stage, paid / clf.deployed_.prices.scale))
     return fates
 
 
@@ -235,7 +235,7 @@ def test_promises_are_planned_on_the_folds_and_checked_on_rows_that_nothing_saw(
             clf.fit(X.iloc[learn], y[learn], X_cal=X.iloc[unseen], y_cal=y[unseen])
         else:
             clf.fit(X, y)
-    assert any(promise.passed for promise in clf._promises)
+    assert any(promise.passed for promise in clf.deployed_.promises)
     assert (clf.front_.designs == -1).any()
     codes = np.searchsorted(LABELS[:2], y)
     for i in some(clf.front_):
@@ -253,7 +253,7 @@ def test_promises_are_planned_on_the_folds_and_checked_on_rows_that_nothing_saw(
         whole = MultiStageClassifier(**how).fit(X.iloc[learn], y[learn])
         answers = Answers(*answers_of(whole, X.iloc[unseen]), codes[unseen])
         promised = check(plan(guarantee, pilot, n_classes=2, n_rows=120), answers, LABELS[:2])
-        assert clf._promises[i] == promised
+        assert clf.deployed_.promises[i] == promised
         rule = {label: promised.rule.bar(0, code) for code, label in enumerate(LABELS[:2])}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GuaranteeWarning)
@@ -331,7 +331,7 @@ def test_a_model_file_keeps_all_of_it(tmp_path):
                               objectives=("worst_class_accuracy", "stages", "cost")).fit(X, y)  # fmt: skip
         clf.save(tmp_path / "m.emsco")
         again = load(tmp_path / "m.emsco")
-        assert again._promises == clf._promises
+        assert again.deployed_.promises == clf.deployed_.promises
         for point in range(len(clf.front_)):
             expected, d = clf.use(point).decide(X), again.use(point).decide(X)
             assert_array_equal(d.confidence, expected.confidence)

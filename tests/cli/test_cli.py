@@ -138,13 +138,13 @@ def test_a_preset_says_what_is_not_given(folder, tmp_path, capsys):
         assert all(getattr(clf, name) is None for name in names)
         assert clf._set_to("removal") == (preset == "best")
         assert clf.point_ == (clf.front_.choose(best="combined") if preset == "best" else 0)
-        for sentence in learning_record(clf)["in_words"]:
+        for sentence in learning_record(clf.deployed_)["in_words"]:
             assert sentence in printed.out
             assert sentence in " ".join(call(capsys, "inspect", out).out.split())
     assert type(clf.search_).__name__ == "Evolution"
     assert (clf.encoding_, clf.C_, round(clf.validation_, 2)) == ("linear", 1.0, 0.33)
     shown = json.loads(call(capsys, *fit, "--preset", "paper", "--no-removal", "--json").out)["learning"]
-    assert shown == json.loads(call(capsys, "inspect", out, "--json").out)["learning"] == learning_record(clf)
+    assert shown == json.loads(call(capsys, "inspect", out, "--json").out)["learning"] == learning_record(clf.deployed_)
     command = emsco.load(out).notes_["command"]
     assert command.endswith("--preset paper --max-stages 2 --no-removal --output m.emsco --json"), command
 
@@ -181,7 +181,9 @@ def test_boosting_in_the_search_is_boosting_by_name(folder, tmp_path, capsys, mo
          "smoking")  # fmt: skip
     clf = emsco.load(tmp_path / "m.emsco")
     assert clf.estimator == "boosting"
-    assert learning_record(clf)["in_words"][0] == "Stages learn by gradient boosting; numbers are standardised."
+    assert (
+        learning_record(clf.deployed_)["in_words"][0] == "Stages learn by gradient boosting; numbers are standardised."
+    )
 
 
 @pytest.mark.parametrize(
@@ -581,7 +583,9 @@ def test_a_threshold_may_be_one_per_class_one_per_stage_or_a_promise(options, th
         assert summary["guarantee"]["checks"][0]["n_errors"] == clf.guarantee_.checks[0].n_errors
         assert "threshold 0.7" in printed.out or "threshold 0.8" in printed.out
     else:
-        assert record["threshold"] == (threshold if isinstance(threshold, float) else clf._rule().in_words([0, 1]))
+        assert record["threshold"] == (
+            threshold if isinstance(threshold, float) else clf.deployed_.rule.in_words([0, 1])
+        )
     call(capsys, "predict", path, folder / "heart.csv", "-o", tmp_path / "out.csv")
     decided = pd.read_csv(tmp_path / "out.csv")
     expected = clf.decide(HEART.data)
@@ -687,7 +691,7 @@ def test_promises_that_are_not_kept_are_marked(folder, tmp_path, capsys):
     path = tmp_path / "m.emsco"
     call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "--max-stages", 2, "--guarantee", 0.8, "-o", path)
     clf = emsco.load(path)
-    kept = [promise.passed for promise in clf._promises]
+    kept = [promise.passed for promise in clf.deployed_.promises]
     listed = [line.split() for line in call(capsys, "front", path, "--all").out.splitlines() if line.count(" %") == 2]
     shown = {int(words[0].lstrip("*")): "not kept" not in " ".join(words) for words in listed}
     assert [shown[i] for i in range(len(kept))] == kept

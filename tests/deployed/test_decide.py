@@ -88,7 +88,7 @@ def test_the_compiled_walk_equals_the_general_one_to_the_bit(seed, n_classes, mi
     clf = MultiStageClassifier(design, threshold=threshold, n_jobs=n_jobs).fit(X, y)
     X_new, _ = numbers(seed + 1, n=700, n_classes=n_classes, missing=missing)
     decisions = clf.decide(X_new)
-    probabilities, stage = clf._cascade.probabilities(Table(X_new), range(6), threshold)
+    probabilities, stage = clf.deployed_.cascade.probabilities(Table(X_new), range(6), threshold)
     assert_array_equal(decisions.confidence, probabilities.max(axis=1))
     assert_array_equal(decisions.label.data, clf.classes_[probabilities.argmax(axis=1)])
     assert_array_equal(decisions.stage, stage)
@@ -208,7 +208,7 @@ def test_single_precision_is_compared_in_double():
     clf = MultiStageClassifier([0, 0, 0, 1, 1, 1], threshold=0.7).fit(X, y)
     for stage in clf.stages_:
         object.__setattr__(stage, "model", Even())
-    clf._cascade._compiled = None
+    clf.deployed_.cascade._compiled = None
     decisions = clf.decide(X)
     assert (decisions.confidence < 0.7).all()
     assert not decisions.conclusive.any()

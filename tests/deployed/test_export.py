@@ -82,7 +82,7 @@ def test_text_missing_rare_and_unseen_values(tmp_path):
     X, y = patients()
     X["city"] = [f"c{i % 60}" if i % 7 else None for i in range(len(X))]
     clf = MultiStageClassifier([0, 1, 0, 1, 2, 1, 2], threshold=0.9).fit(X, y)
-    assert clf._encoder.codes[6].pools_rare
+    assert clf.deployed_.encoder.codes[6].pools_rare
     new, _ = patients(500, seed=3)
     new["city"] = [["c1", "c59", "atlantis", None][i % 4] for i in range(len(new))]
     new.loc[::3, "age"] = np.nan
@@ -110,12 +110,12 @@ def measured(n, seed):
 def test_curves_with_zeros_and_missing_values(encoding, n_classes, tmp_path):
     X, y = measured(400, 0)
     clf = MultiStageClassifier([0, 1, 1, 2, 0, 2], threshold=0.7, encoding=encoding).fit(X, y % n_classes)
-    kinds = [type(code).__name__ for code in clf._encoder.codes]
+    kinds = [type(code).__name__ for code in clf.deployed_.encoder.codes]
     assert kinds == ["CurveCode", "CurveCode", "CurveCode", "NumberCode", "CurveCode", "CategoryCode"]
-    assert clf._encoder.codes[1].at_zero is not None
+    assert clf.deployed_.encoder.codes[1].at_zero is not None
     new, _ = measured(500, 1)
-    new.loc[:9, "a"] = [0.0, -0.0, 1e300, -1e300, *clf._encoder.codes[0].knots[:6]]
-    new.loc[:9, "b"] = [0.0, -0.0, 1e300, -1e300, 1e-320, *clf._encoder.codes[1].knots[-5:]]
+    new.loc[:9, "a"] = [0.0, -0.0, 1e300, -1e300, *clf.deployed_.encoder.codes[0].knots[:6]]
+    new.loc[:9, "b"] = [0.0, -0.0, 1e300, -1e300, 1e-320, *clf.deployed_.encoder.codes[1].knots[-5:]]
     new.loc[::11, "c"] = np.nan  # not missing in training
     assert_same_walk(clf, new, tmp_path)
     session = onnxruntime.InferenceSession(tmp_path / "stage-2.onnx", providers=["CPUExecutionProvider"])
@@ -245,5 +245,5 @@ def test_thresholds_per_class_and_stage_are_in_the_manifest(threshold, tmp_path)
     manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
     assert manifest["threshold"] == (threshold if isinstance(threshold, float) else None)
     assert [stage["thresholds"] for stage in manifest["stages"]] == [
-        np.broadcast_to(row, 3).tolist() for row in clf._rule().matrix(2)
+        np.broadcast_to(row, 3).tolist() for row in clf.deployed_.rule.matrix(2)
     ]

@@ -43,7 +43,7 @@ def test_a_file_in_blocks_is_decided_as_the_table_is(fitted, tmp_path, monkeypat
     frame.to_csv(source, index=False) if kind == "csv" else frame.to_parquet(source)
     monkeypatch.setattr(files, "BLOCK_ROWS", n_block * 10)
     monkeypatch.setattr(files, "_BLOCK_BYTES", n_block * 100)
-    totals = predict_file(fitted, TableFile(source), target, keep=["id", "age"])
+    totals = predict_file(fitted.deployed_, TableFile(source), target, keep=["id", "age"])
     out = pd.read_csv(target, dtype={"id": str}) if kind == "csv" else pd.read_parquet(target)
     expected = fitted.decide(frame)
     assert list(out) == ["id", "age", "label", "confidence", "stage", "cost", "bought"]
@@ -64,7 +64,7 @@ def test_a_file_in_blocks_is_decided_as_the_table_is(fitted, tmp_path, monkeypat
 def test_a_file_without_rows_gives_one_without_rows(fitted, tmp_path):
     (tmp_path / "in.csv").write_text("age,sex,dose,code,id\n")
     for name in ("out.csv", "out.parquet"):
-        totals = predict_file(fitted, TableFile(tmp_path / "in.csv"), tmp_path / name, keep=["id"])
+        totals = predict_file(fitted.deployed_, TableFile(tmp_path / "in.csv"), tmp_path / name, keep=["id"])
         assert totals.n_rows == 0
     assert (tmp_path / "out.csv").read_text().strip() == '"id","label","confidence","stage","cost","bought"'
     assert list(pd.read_parquet(tmp_path / "out.parquet")) == ["id", *streaming.COLUMNS]
@@ -74,7 +74,7 @@ def test_columns_that_nobody_needs_may_be_absent_and_others_not(fitted, tmp_path
     frame = cases(200).drop(columns=["id", "died", "dose"])
     frame.to_csv(tmp_path / "in.csv", index=False)
     with pytest.raises(MissingColumnError, match="'dose' is not in the table"):
-        predict_file(fitted, TableFile(tmp_path / "in.csv"), tmp_path / "out.csv")
+        predict_file(fitted.deployed_, TableFile(tmp_path / "in.csv"), tmp_path / "out.csv")
     assert not list(tmp_path.glob("*out.csv*")), "nothing half-written is left"
 
 
@@ -83,23 +83,25 @@ def test_a_wrong_cell_is_named_with_its_place_in_the_file(fitted, tmp_path, monk
     lines = ["age,sex,dose,code", *["50,m,1,x"] * 100, "old,m,1,x"]
     (tmp_path / "in.csv").write_text("\n".join(lines))
     with pytest.raises(InvalidInputError, match=r"column 'age' holds 'old' in row \d+.*counted from row \d+ of"):
-        predict_file(fitted, TableFile(tmp_path / "in.csv"), tmp_path / "out.csv")
+        predict_file(fitted.deployed_, TableFile(tmp_path / "in.csv"), tmp_path / "out.csv")
 
 
 def test_outputs_that_cannot_be(fitted, tmp_path):
     cases(5).to_csv(tmp_path / "in.csv", index=False)
     source = TableFile(tmp_path / "in.csv")
     with pytest.raises(FileError, match="cannot be written"):
-        predict_file(fitted, source, tmp_path / "no" / "out.csv")
+        predict_file(fitted.deployed_, source, tmp_path / "no" / "out.csv")
     with pytest.raises(FileError, match="no column 'name'"):
-        predict_file(fitted, source, tmp_path / "out.csv", keep=["name"])
+        predict_file(fitted.deployed_, source, tmp_path / "out.csv", keep=["name"])
     cases(5).assign(cost=1).to_csv(tmp_path / "in.csv", index=False)
     with pytest.raises(FileError, match="cannot be kept"):
-        predict_file(fitted, TableFile(tmp_path / "in.csv"), tmp_path / "out.csv", keep=["cost"])
+        predict_file(fitted.deployed_, TableFile(tmp_path / "in.csv"), tmp_path / "out.csv", keep=["cost"])
 
 
 def test_progress_reaches_the_end(fitted, tmp_path):
     cases(300).to_csv(tmp_path / "in.csv", index=False)
     seen = []
-    predict_file(fitted, TableFile(tmp_path / "in.csv"), tmp_path / "out.csv", on_progress=lambda *a: seen.append(a))
+    predict_file(
+        fitted.deployed_, TableFile(tmp_path / "in.csv"), tmp_path / "out.csv", on_progress=lambda *a: seen.append(a)
+    )
     assert seen[-1] == ("deciding", 1.0, "300 rows")

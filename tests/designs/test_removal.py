@@ -19,6 +19,7 @@ from emsco.report.records import facts_record, point_record
 from emsco.report.summary import summarise
 from emsco.scoring.words import describe
 from tests.deployed.test_export import assert_same_walk
+from tests.search.exact.test_proof import picked
 from tests.storage.test_storage import GROUPED, assert_same, round_trip
 from tests.test_estimators import PANEL, patients
 
@@ -78,9 +79,8 @@ def test_the_front_with_removal_is_at_least_as_good_everywhere():
 
 
 def test_auto_proves_it_where_that_takes_seconds_and_a_large_space_is_refused():
-    clf = EMSCOClassifier(removal=True)
-    assert clf._settings(6, 6, n_samples=100, n_jobs=1) == Exact()
-    assert clf._settings(16, 10, n_samples=100, n_jobs=1) == BestFirst(max_designs=30_000, focus=0.5)
+    assert picked(6, 6, n_samples=100) == Exact()
+    assert picked(16, 10, n_samples=100) == BestFirst(max_designs=30_000, focus=0.5)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 20)), rng.integers(2, size=60)
     with pytest.raises(SpaceTooLargeError, match="buy every feature \\(removal=False\\), use fewer stages"):
@@ -194,7 +194,7 @@ def test_onnx_graphs_take_what_is_bought(blood, tmp_path):
 def test_a_file_without_the_columns_never_bought_is_decided(blood, tmp_path):
     clf, X, _ = blood
     X.drop(columns=["age", "visits"]).astype({"smokes": int}).to_csv(tmp_path / "in.csv", index=False)
-    predict_file(clf, TableFile(tmp_path / "in.csv"), tmp_path / "out.csv", keep=["ward"])
+    predict_file(clf.deployed_, TableFile(tmp_path / "in.csv"), tmp_path / "out.csv", keep=["ward"])
     out = pd.read_csv(tmp_path / "out.csv")
     expected = clf.decide(X)
     assert_array_equal(out["confidence"], expected.confidence)
@@ -209,12 +209,12 @@ def test_what_is_never_bought_is_said_where_a_design_is_shown(fitted, blood):
     assert "; never " in text
     assert fitted.front_.to_frame()["design"].str.contains("; never ").any()
     clf, X, _ = blood
-    record = facts_record(clf)
+    record = facts_record(clf.deployed_)
     assert record["never"] == ["age", "ward", "visits"]
-    assert point_record(fitted, fitted.point_)["never"] == [
+    assert point_record(fitted.deployed_, fitted.point_)["never"] == [
         name for name, stage in zip(names, fitted.design_, strict=True) if stage < 0
     ]
-    assert summarise(clf)["points"][0]["design"] == [-1, 1, -1, 0, -1]
+    assert summarise(clf.deployed_)["points"][0]["design"] == [-1, 1, -1, 0, -1]
     assert '"design":[-1,1,-1,0,-1]' in render_report(clf)
     display = StagesDisplay.from_estimator(clf, X)
     assert "never bought: age, ward, visits" in display.ax_[0].get_xlabel()

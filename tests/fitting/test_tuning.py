@@ -217,7 +217,7 @@ def test_what_cannot_be_is_told(data, fitted):
     fitted.use(0)
     fitted.threshold = 0.9
     try:
-        assert fitted._rule() == resolve_rule(0.9, fitted.classes_)  # a number given later counts
+        assert fitted.deployed_.rule == resolve_rule(0.9, fitted.classes_)  # a number given later counts
     finally:
         fitted.threshold = "auto"
 
@@ -269,7 +269,7 @@ def test_an_interrupted_final_training_leaves_the_stages_of_the_search(data, thr
     for name, finished in (("m.emsco", False), ("plain.emsco", True)):
         loaded = emsco.load(tmp_path / name)
         assert loaded.finished_ == finished
-        assert (learning_record(loaded)["final_estimator"] is not None) == finished
+        assert (learning_record(loaded.deployed_)["final_estimator"] is not None) == finished
 
 
 def test_ctrl_c_while_thresholds_are_chosen_leaves_those_of_the_search(data, monkeypatch):

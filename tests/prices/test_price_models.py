@@ -34,21 +34,21 @@ BY_HAND = {
 
 def tally(clf, train, y_train, rows, y):
     """What the search would count of the design in use."""
-    encoder, classes = clf._encoder, clf.classes_
+    encoder, classes = clf.deployed_.encoder, clf.classes_
     problem = Problem(
         train=encoder.encode(Table(train), slice(None)),
         y_train=np.searchsorted(classes, y_train),
         validation=encoder.encode(Table(rows), slice(None)),
         y_validation=np.searchsorted(classes, y),
         n_classes=classes.size,
-        unit_columns=unit_membership(encoder, clf._prices),
-        prices=clf._prices,
+        unit_columns=unit_membership(encoder, clf.deployed_.prices),
+        prices=clf.deployed_.prices,
     )
     cache = StageCache(
-        LogisticTrainer(problem), problem.y_validation, n_units=clf._prices.n_units, threshold=clf.threshold,
+        LogisticTrainer(problem), problem.y_validation, n_units=clf.deployed_.prices.n_units, threshold=clf.threshold,
         max_bytes=2**20,
     )  # fmt: skip
-    return Cascade(cache, clf._prices).tally(clf.design_[None])
+    return Cascade(cache, clf.deployed_.prices).tally(clf.design_[None])
 
 
 def session_cost(clf, row):
@@ -67,7 +67,7 @@ def test_everyone_charges_what_the_table_says(name):
     train, rows = X[:200], X[200:]
     clf = MultiStageClassifier(DESIGN, Prices(price=PRICE, **model), threshold=0.7).fit(train, y[:200])
     assert [stage.price for stage in clf.stages_] == price
-    assert clf._prices.total == at_once
+    assert clf.deployed_.prices.total == at_once
     decisions = clf.decide(rows)
     assert set(decisions.stage) == {0, 1, 2}
     assert_array_equal(decisions.cost, np.array(paid)[decisions.stage])
@@ -100,8 +100,8 @@ def test_tally_decide_and_sessions_agree_to_the_tick(seed, prices_and_design, n_
     decisions = clf.decide(X[35:])
     names = list(prices.price)
     asked = [session_cost(clf, dict(zip(names, row, strict=True)))[0] for row in X[35:]]
-    ticks = np.rint(decisions.cost * clf._prices.scale)
-    assert_array_equal(decisions.cost, ticks / clf._prices.scale)
+    ticks = np.rint(decisions.cost * clf.deployed_.prices.scale)
+    assert_array_equal(decisions.cost, ticks / clf.deployed_.prices.scale)
     assert_array_equal(decisions.cost, asked)
     known = np.isin(y[35:], clf.classes_)  # a class may be in the last rows alone
     counted = tally(clf, X[:35], y[:35], X[35:], np.where(known, y[35:], clf.classes_[0]))

@@ -200,11 +200,11 @@ def test_calibration_rows_change_nothing_but_the_thresholds(refit):
         other = clone(clf).fit(X_other, y_other)
     assert_array_equal(one.front_.designs, other.front_.designs)
     assert_array_equal(one.front_.coverage, other.front_.coverage)
-    assert one._encoder.codes == other._encoder.codes
+    assert one.deployed_.encoder.codes == other.deployed_.encoder.codes
     for stage, same in zip(one.stages_, other.stages_, strict=True):
         assert_array_equal(stage.model.coef_, same.model.coef_)
     assert one.guarantee_.n_rows == other.guarantee_.n_rows == rows.size
-    assert one._rule() != other._rule()
+    assert one.deployed_.rule != other.deployed_.rule
 
 
 def test_text_in_calibration_rows_does_not_make_categories():
@@ -256,7 +256,7 @@ def test_validation_rows_of_ones_own_and_a_refit():
     assert clf.guarantee_.n_rows == 150
     assert clf.front_.n_samples == 300
     learned = np.r_[np.setdiff1d(np.arange(600), calibration_rows(0, 600)), 600:900]
-    assert clf._encoder.codes[0].mean == pytest.approx(X[learned, 0].mean())
+    assert clf.deployed_.encoder.codes[0].mean == pytest.approx(X[learned, 0].mean())
 
 
 def test_a_class_that_is_never_trained_counts_as_an_error():
@@ -288,7 +288,7 @@ def test_too_few_rows_are_said_to_be_too_few_and_nothing_is_conclusive():
     assert not clf.guarantee_.passed
     assert clf.guarantee_.coverage == 0
     assert "no label is ever given" in str(clf.guarantee_)
-    assert clf._rule().number == NEVER
+    assert clf.deployed_.rule.number == NEVER
     assert "never answers" in render_report(clf)
     with pytest.warns(GuaranteeWarning):
         clf.use(len(clf.front_) - 1)
@@ -323,7 +323,7 @@ def test_a_class_that_cannot_be_promised_is_never_predicted_and_the_other_is():
     assert set(decided.label.compressed()) == {0}
     assert [check.passed for check in clf.guarantee_.checks] == [True, False]
     assert not clf.guarantee_.passed
-    assert "never (1)" in summarise(clf)["thresholds"]
+    assert "never (1)" in summarise(clf.deployed_)["thresholds"]
 
 
 def test_what_was_promised_and_how_it_was_checked_is_on_the_classifier(fitted):
@@ -332,13 +332,13 @@ def test_what_was_promised_and_how_it_was_checked_is_on_the_classifier(fitted):
     assert checked.passed
     assert promise.passed
     assert checked.p_value <= checked.level == pytest.approx(0.05)
-    assert checked.threshold == fitted._rule().number
+    assert checked.threshold == fitted.deployed_.rule.number
     text = str(promise)
     assert "at least 85 % of the labels given are right, with 95 % confidence" in text
     assert f"{checked.n_errors} of {checked.n_rows} labels wrong" in text
     assert f"{checked.n_thresholds} threshold" in text
     assert f"{100 * promise.coverage:.4g} %" in text
-    assert text.splitlines() == summarise(fitted)["promise"]
+    assert text.splitlines() == summarise(fitted.deployed_)["promise"]
     assert "Promised: at least 85 %" in render_report(fitted)
 
 
@@ -349,8 +349,8 @@ def test_every_point_has_its_own_thresholds(fitted):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GuaranteeWarning)
             clf.use(point)
-        assert clf._rule() == clf._promises[point].rule
-        bars.add(clf._rule().number)
+        assert clf.deployed_.rule == clf.deployed_.promises[point].rule
+        bars.add(clf.deployed_.rule.number)
     assert len(bars) > 1
     X, y = patients(7, 500)
     points = clf.evaluate(X, y).points
@@ -368,7 +368,7 @@ def test_a_point_is_chosen_whose_promise_will_probably_be_kept():
                 [1, 1, 5, 5], threshold=Guarantee(0.93), max_stages=3, random_state=0, encoding="linear", C=1.0
             ).fit(X, y)
         kept.append(clf.guarantee_.passed)
-        by_score_alone.append(clf._promises[clf.front_.choose(best="combined")].passed)
+        by_score_alone.append(clf.deployed_.promises[clf.front_.choose(best="combined")].passed)
     assert sum(kept) >= 6
     assert sum(by_score_alone) <= 2
 
@@ -376,7 +376,7 @@ def test_a_point_is_chosen_whose_promise_will_probably_be_kept():
 def test_changing_the_threshold_after_fit_ends_the_promise(fitted):
     clf = clone(fitted).fit(*patients(0))
     clf.threshold = 0.9
-    assert clf._rule().number == 0.9
+    assert clf.deployed_.rule.number == 0.9
     assert not hasattr(clf, "guarantee_")
     clf.threshold = Guarantee(0.8)
     for wants_promise in (lambda: clf.decide(patients(1)[0]), clf.session, lambda: clf.guarantee_):
@@ -393,7 +393,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_makes_the_same_promise(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuaranteeWarning)  # some splits cannot support it
         first, again = (clone(clf).fit(X, y, checkpoint=tmp_path / "run") for _ in range(2))
-    assert again._promises == first._promises
+    assert again.deployed_.promises == first.deployed_.promises
 
 
 def test_an_estimator_of_ones_own_can_be_promised_of():
@@ -413,7 +413,7 @@ def test_calibrated_counts_are_those_of_decide(per_class):
     )
     rows = calibration_rows(0, len(X))
     for point in range(0, len(clf.front_), 5):
-        promise = clf._promises[point]
+        promise = clf.deployed_.promises[point]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GuaranteeWarning)
             decided = clf.use(point).decide(X[rows, :6])
@@ -439,7 +439,7 @@ def test_a_promise_survives_a_model_file(per_class, tmp_path):
     clf.save(tmp_path / "m.emsco")
     again = load(tmp_path / "m.emsco")
     assert again.guarantee_ == clf.guarantee_
-    assert again._promises == clf._promises
+    assert again.deployed_.promises == clf.deployed_.promises
     assert again.threshold == clf.threshold
     assert_array_equal(again.decide(X).conclusive, clf.decide(X).conclusive)
 

@@ -94,7 +94,7 @@ def test_rows_that_judged_are_called_by_their_name(validation, open_page, fitted
         shown = page.inner_text("body")
         assert f"{word} row" in page.inner_text("#scatter-note")
         assert page.locator("#picked th[scope=col]").first.inner_text() == word
-        assert page.inner_text("#learning") == " ".join(learning_record(clf)["in_words"])
+        assert page.inner_text("#learning") == " ".join(learning_record(clf.deployed_)["in_words"])
         assert f"{other} row" not in shown
         assert f"{word} rows" in page.inner_text("#basis" if evaluation is None else "#points")
         headline = page.inner_text("#headline")
@@ -191,7 +191,7 @@ def test_the_table_sorts_and_shows_all(open_page, report, fitted):
 
 
 def test_the_table_has_intervals_and_other_objectives(open_page, fitted, evaluation, tmp_path):
-    summary = summarise(fitted, evaluation=evaluation)
+    summary = summarise(fitted.deployed_, evaluation=evaluation)
     summary["extra"], summary["objectives"] = [HOSTILE], ["cost", "accuracy", HOSTILE]
     for i, point in enumerate(summary["points"]):
         point["validation"]["extra"], point["test"]["extra"] = [i / 8], [i / 4 + 0.0625]
@@ -281,7 +281,7 @@ def test_hostile_names_are_shown_as_they_are(open_page, tmp_path):
 
 
 def test_points_without_labels_and_certificates_are_drawn(open_page, fitted, tmp_path):
-    summary = summarise(fitted)
+    summary = summarise(fitted.deployed_)
     summary["points"][1]["validation"].update(accuracy=None, coverage=0.0)
     summary["search"]["certificate"] = {
         "n_designs": 10**21, "n_walked": 1234, "n_ruled_out": 10**21 - 1234, "seconds": 2.5, "proven": False,

@@ -1,4 +1,5 @@
 from base64 import b64encode
+from dataclasses import replace
 from hashlib import sha256
 from html.parser import HTMLParser
 import json
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 from sklearn.datasets import load_iris
 
-from emsco import Evaluation, Guarantee, MultiStageClassifier
+from emsco import EMSCOClassifier, Evaluation, Guarantee, MultiStageClassifier
 from emsco.deployed.evaluation import Result
 from emsco.designs.partition import compress, stage_counts
 from emsco.report.html import render_page, render_report, write_report
@@ -53,7 +54,7 @@ def test_the_page_carries_the_summary(fitted, evaluation, tmp_path):
     write_report(fitted, tmp_path / "report.html", evaluation=evaluation, notes=notes)
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert text == render_report(fitted, evaluation=evaluation, notes=notes)
-    assert Page(text).data == summarise(fitted, evaluation=evaluation, notes=notes)
+    assert Page(text).data == summarise(fitted.deployed_, evaluation=evaluation, notes=notes)
 
 
 def test_it_asks_for_nothing_from_outside(fitted, evaluation):
@@ -103,19 +104,23 @@ def test_a_front_of_500_points_and_60_features_stays_small():
     reached[:, 0] = n_rows
     n_conclusive = rng.integers(n_rows - 900, n_rows, n_points)
     tally = Tally(n_rows, reached, n_conclusive, n_conclusive - 100, rng.integers(1, 10**8, n_points), 100.0, 1.0)
-    clf.front_ = make_front(designs, tally, np.ones(n_points, dtype=np.int64), [()] * n_points, clf._prices)
-    clf.point_, clf._models, clf._designs = 0, EveryModel(clf._models), lambda: clf.front_.designs
+    deployed = clf.deployed_
+    front = make_front(designs, tally, np.ones(n_points, dtype=np.int64), [()] * n_points, deployed.prices)
+    many = {"designs": front.designs, "front": front, "rules": deployed.rules * n_points}
+    origin = replace(deployed.origin, search={"kind": "Exact"}, parameters=EMSCOClassifier().get_params(deep=False))
+    deployed = replace(deployed, models=EveryModel(deployed.models), origin=origin, **many)
     results = tuple(
         Result((100,) * n, (90,) * n, 1000, (1234.56,) * n, ((2000, 100, 500), (200, 1700, 500)))
-        for n in stage_counts(clf.front_.designs).tolist()
+        for n in stage_counts(front.designs).tolist()
     )
-    text = render_report(clf, evaluation=Evaluation(results, results[0], results[1], (False, True)))
+    evaluation = Evaluation(results, results[0], results[1], (False, True))
+    text = render_page(summarise(deployed, evaluation=evaluation))
     assert len(Page(text).data["points"]) == 500
     assert len(text.encode()) < 2_000_000
 
 
 def test_the_page_of_the_same_summary_is_the_same(fitted):
-    summary = summarise(fitted)
+    summary = summarise(fitted.deployed_)
     assert render_page(summary) == render_page(summary)
     assert render_page(summary).count("{{") == 0
 

@@ -64,7 +64,7 @@ def test_pictures_go_into_given_axes(fitted, held_out):
 
 
 def test_stages_with_labels_show_right_and_wrong(fitted, held_out):
-    flow = stage_flow(fitted, *held_out)
+    flow = stage_flow(fitted.deployed_, *held_out)
     display = fitted.plot_stages(*held_out)
     assert isinstance(display, StagesDisplay)
     drawn = bar_counts(display.ax_[0])
@@ -80,7 +80,7 @@ def test_stages_with_labels_show_right_and_wrong(fitted, held_out):
 
 
 def test_stages_without_rows_show_the_validation_counts(fitted):
-    flow = stage_flow(fitted)
+    flow = stage_flow(fitted.deployed_)
     display = fitted.plot_stages()
     assert bar_counts(display.ax_[0])["left with a label"] == flow["answered"]
     assert_allclose(display.mean_paid[-1], fitted.front_.mean_cost[fitted.point_])
@@ -152,4 +152,6 @@ def test_every_threshold_in_use_is_drawn(threshold, lines):
     assert len(cost.lines) == 1 + lines
     panel = StageCalibrationDisplay.from_estimator(clf, X[:, :4], y).ax_[0]
     assert sum(line.get_linestyle() == "--" for line in panel.lines) == lines
-    assert shares.texts[0].get_text() == "in use: " + ", ".join(f"{bar:g}" for bar in np.unique(clf._rule().matrix(3)))
+    assert shares.texts[0].get_text() == "in use: " + ", ".join(
+        f"{bar:g}" for bar in np.unique(clf.deployed_.rule.matrix(3))
+    )

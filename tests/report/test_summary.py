@@ -16,19 +16,22 @@ ROUNDED = {"rel": 1e-5}
 
 
 def test_it_is_plain_json(fitted, evaluation):
-    summary = summarise(fitted, evaluation=evaluation, notes={"rows": np.int64(299), "share": np.float32(0.5)})
+    summary = summarise(
+        fitted.deployed_, evaluation=evaluation, notes={"rows": np.int64(299), "share": np.float32(0.5)}
+    )
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
     assert summary["notes"] == {"rows": 299, "share": 0.5}
 
 
 def test_every_point_has_the_figures_of_the_front(fitted):
-    front, summary = fitted.front_, summarise(fitted)
+    front, summary = fitted.front_, summarise(fitted.deployed_)
     assert len(summary["points"]) == len(front)
     assert summary["in_use"] == fitted.point_
     assert summary["n_validation"] == front.n_samples
     for i, point in enumerate(summary["points"]):
         shown = point["validation"]
-        stages, paid, _ = fitted._build(front.designs[i])
+        cascade = fitted.deployed_.cascade_of(front.designs[i])
+        stages, paid = cascade.stages, cascade.paid
         assert point["design"] == front.designs[i].tolist()
         assert point["price"] == [stage.price for stage in stages]
         assert point["paid"] == paid.tolist()
@@ -49,14 +52,14 @@ def test_every_point_has_the_figures_of_the_front(fitted):
 def test_other_objectives_are_told(fitted):
     search = {"search": fitted.search, "random_state": 0, "max_stages": 2}
     clf = EMSCOClassifier(HEART.prices, objectives=["fpr", "stages", "cost"], **search).fit(HEART.data, HEART.target)
-    summary = summarise(clf)
+    summary = summarise(clf.deployed_)
     assert (summary["objectives"], summary["extra"]) == (["fpr", "stages", "cost"], ["fpr"])
     told = [point["validation"]["extra"] for point in summary["points"]]
     assert told == [[pytest.approx(value, **ROUNDED)] for value in clf.front_.values[:, 0]]
 
 
 def test_every_point_has_the_counts_of_the_evaluation(fitted, evaluation):
-    summary = summarise(fitted, evaluation=evaluation)
+    summary = summarise(fitted.deployed_, evaluation=evaluation)
     assert summary["n_test"] == 99
     shown = [*(point["test"] for point in summary["points"]), summary["everything"], summary["always"]]
     for part, result in zip(shown, [*evaluation.points, evaluation.everything, evaluation.always], strict=True):
@@ -71,9 +74,9 @@ def test_every_point_has_the_counts_of_the_evaluation(fitted, evaluation):
 
 
 def test_how_stages_learn_is_told(fitted):
-    summary = summarise(fitted)
+    summary = summarise(fitted.deployed_)
     assert summary["judged"] == "out-of-fold"
-    assert summary["learning"] == " ".join(learning_record(fitted)["in_words"])
+    assert summary["learning"] == " ".join(learning_record(fitted.deployed_)["in_words"])
     assert "in 5 folds, each row by stages trained without it" in summary["learning"]
     settings = summary["settings"]
     assert (settings["removal"], settings["validation"], settings["choose"]) == ("True", "5", "combined")
@@ -81,7 +84,7 @@ def test_how_stages_learn_is_told(fitted):
     assert settings["C"] == f"auto, which used {fitted.C_}"
     given = EMSCOClassifier(search=fitted.search, max_stages=2, encoding="rank", C=2, removal=False, random_state=0)
     given.fit(HEART.data[:200], HEART.target[:200], HEART.data[200:], HEART.target[200:])
-    summary = summarise(given)
+    summary = summarise(given.deployed_)
     assert summary["judged"] == "validation"
     assert summary["learning"] == (
         "Stages learn by logistic regression with C = 2; numbers are seen as ranks. Designs were judged on rows given "
@@ -115,17 +118,17 @@ def test_a_given_design_is_a_report_of_one_point(held_out):
     clf = MultiStageClassifier([["age", "sex"], ["time"]], {"age": 1, "sex": 1, "time": 5})
     columns = ["age", "sex", "time"]
     clf.fit(HEART.data[columns], HEART.target)
-    alone = summarise(clf)
+    alone = summarise(clf.deployed_)
     assert (alone["search"], alone["n_validation"], alone["n_test"], alone["in_use"]) == (None, None, None, 0)
     assert alone["points"] == [
         {"design": [0, 0, 1], "price": [2.0, 5.0], "paid": [2.0, 7.0], "validation": None, "test": None}
     ]
     X, y = held_out
-    assert summarise(clf, evaluation=clf.evaluate(X[columns], y))["points"][0]["test"]["n_rows"] == 99
+    assert summarise(clf.deployed_, evaluation=clf.evaluate(X[columns], y))["points"][0]["test"]["n_rows"] == 99
 
 
 def test_the_history_of_a_search_is_told(fitted):
-    search = summarise(fitted)["search"]
+    search = summarise(fitted.deployed_)["search"]
     assert search["name"] == "Evolution"
     assert search["certificate"] is None
     assert_array_equal(np.column_stack([search["n_designs"], search["n_front"], search["n_sets"]]), fitted.history_)
@@ -136,7 +139,7 @@ def test_a_long_history_is_thinned_and_keeps_its_ends(fitted):
     history = fitted.history_
     fitted.history_ = np.arange(3 * 5000).reshape(5000, 3)
     try:
-        search = summarise(fitted)["search"]
+        search = summarise(fitted.deployed_)["search"]
     finally:
         fitted.history_ = history
     assert len(search["n_designs"]) == 300
@@ -146,7 +149,7 @@ def test_a_long_history_is_thinned_and_keeps_its_ends(fitted):
 def test_the_certificate_of_an_exact_search_is_told():
     X = HEART.data[["age", "sex", "time"]]
     clf = EMSCOClassifier([1, 1, 5], search=Exact(), random_state=0, preset="paper").fit(X, HEART.target)
-    told = summarise(clf)["search"]["certificate"]
+    told = summarise(clf.deployed_)["search"]["certificate"]
     assert (told["n_designs"], told["proven"]) == (13, True)
     assert told["n_walked"] + told["n_ruled_out"] == 13
 
@@ -160,11 +163,11 @@ def test_an_accuracy_of_nothing_is_none():
 def test_a_silent_point_of_a_front_is_none_too():
     clf = EMSCOClassifier(threshold=1.0, search=Exact(), random_state=0).fit(HEART.data[["age", "sex"]], HEART.target)
     assert np.isnan(clf.front_.accuracy).all()
-    assert summarise(clf)["points"][0]["validation"]["accuracy"] is None
+    assert summarise(clf.deployed_)["points"][0]["validation"]["accuracy"] is None
 
 
 def test_settings_name_versions_and_no_addresses(fitted):
-    settings = summarise(fitted)["settings"]
+    settings = summarise(fitted.deployed_)["settings"]
     assert settings["emsco"] == __version__
     assert settings["random_state"] == "0"
     assert settings["search"].startswith("Evolution(population_size=40")
@@ -177,7 +180,7 @@ def test_settings_name_versions_and_no_addresses(fitted):
 def test_evaluation_and_notes_of_the_classifier_are_the_default(fitted, evaluation):
     fitted.evaluation_, fitted.notes_ = evaluation, {"data": "heart", "bound": np.inf, "missing": np.nan}
     try:
-        summary = summarise(fitted)
+        summary = summarise(fitted.deployed_)
     finally:
         del fitted.evaluation_, fitted.notes_
     assert summary["n_test"] == 99
@@ -187,50 +190,52 @@ def test_evaluation_and_notes_of_the_classifier_are_the_default(fitted, evaluati
 def test_an_evaluation_of_another_classifier_is_an_error(fitted, evaluation):
     other = Evaluation(evaluation.points[:1], evaluation.everything, evaluation.always, evaluation.classes)
     with pytest.raises(InvalidInputError, match=r"evaluation is of 1 designs, the classifier has \d+"):
-        summarise(fitted, evaluation=other)
+        summarise(fitted.deployed_, evaluation=other)
 
 
 def test_a_confusion_table_nobody_reads_is_left_out():
     X = np.random.default_rng(0).normal(size=(84, 2))
     y = np.arange(84) % 21
     clf = MultiStageClassifier(threshold=0.0).fit(X, y)
-    assert summarise(clf, evaluation=clf.evaluate(X, y))["points"][0]["test"]["confusion"] is None
+    assert summarise(clf.deployed_, evaluation=clf.evaluate(X, y))["points"][0]["test"]["confusion"] is None
 
 
 def test_the_flow_is_what_decide_does(fitted, held_out):
     X, y = held_out
     decisions = fitted.decide(X)
-    known, unknown = stage_flow(fitted, X, y), stage_flow(fitted, X)
+    known, unknown = stage_flow(fitted.deployed_, X, y), stage_flow(fitted.deployed_, X)
     assert unknown == {**known, "right": None}
     assert known["reached"] == [int((decisions.stage >= j).sum()) for j in range(len(fitted.stages_))]
     assert known["rejected"] == (~decisions.conclusive).sum()
     assert sum(known["right"]) == (decisions.conclusive & (decisions.label.data == y)).sum()
-    assert stage_flow(fitted)["reached"] == fitted.front_.reached[fitted.point_, : len(fitted.stages_)].tolist()
+    assert (
+        stage_flow(fitted.deployed_)["reached"] == fitted.front_.reached[fitted.point_, : len(fitted.stages_)].tolist()
+    )
 
 
 def test_a_flow_of_nothing_is_an_error(fitted, held_out):
     X, y = held_out
     with pytest.raises(InvalidInputError, match="y was given without X"):
-        stage_flow(fitted, y=y)
+        stage_flow(fitted.deployed_, y=y)
     with pytest.raises(InvalidInputError, match="no rows"):
-        stage_flow(fitted, X[:0])
+        stage_flow(fitted.deployed_, X[:0])
     with pytest.raises(InvalidInputError, match="MultiStageClassifier has no validation rows"):
         stage_flow(MultiStageClassifier().fit(X, y))
 
 
 def test_a_sweep_is_deciding_with_other_thresholds(fitted, held_out):
     X, y = held_out
-    results = threshold_sweep(fitted, X, y, [0.0, 0.6, 0.75, 1.0])
+    results = threshold_sweep(fitted.deployed_, X, y, [0.0, 0.6, 0.75, 1.0])
     assert results[0].answered[0] == 99
     assert results[2].coverage == fitted.decide(X).conclusive.mean()
     assert results[1].coverage > results[2].coverage > results[3].coverage
-    assert results[2].paid == tuple(fitted._paid)
+    assert results[2].paid == tuple(fitted.deployed_.paid)
 
 
 def test_reliability_is_of_the_rows_that_reach_a_stage(fitted, held_out):
     X, y = held_out
-    stages = stage_reliability(fitted, X, y, 4)
-    assert [sum(stage["count"]) for stage in stages] == stage_flow(fitted, X)["reached"]
+    stages = stage_reliability(fitted.deployed_, X, y, 4)
+    assert [sum(stage["count"]) for stage in stages] == stage_flow(fitted.deployed_, X)["reached"]
     for stage in stages:
         assert sorted(stage["confidence"]) == stage["confidence"]
         assert stage["interval"][0] == binomial_interval(stage["right"][0], stage["count"][0])
@@ -243,8 +248,8 @@ def test_at_threshold_one_the_last_stage_answers_for_everyone(held_out):
     clf = MultiStageClassifier([["age"], ["time"]], {"age": 1, "time": 1}, threshold=1.0)
     X = X[["age", "time"]]
     clf.fit(X, y)
-    last = stage_reliability(clf, X, y, 3)[-1]
+    last = stage_reliability(clf.deployed_, X, y, 3)[-1]
     assert sum(last["count"]) == 99
     assert sum(last["right"]) == (clf.predict(X) == y).sum()
     clf.threshold = 0.0
-    assert stage_reliability(clf, X, y, 3)[-1]["count"] == []
+    assert stage_reliability(clf.deployed_, X, y, 3)[-1]["count"] == []

@@ -88,8 +88,8 @@ def test_decide_and_sessions_equal_a_walk_in_plain_python(data, seed, n_classes,
     matrix = data.draw(rules(n_classes))
     rule = RejectRule.of(matrix)
     rows = X.astype(object) if objects else X  # objects do not take the compiled walk
-    decisions = clf._decide(Table(rows), clf._cascade, clf._paid, rule)
-    Z = clf._encoder.encode(Table(X), slice(None))
+    decisions = clf._decide(Table(rows), clf.deployed_.cascade, clf.deployed_.paid, rule)
+    Z = clf.deployed_.encoder.encode(Table(X), slice(None))
     answers = [np.asarray(stage.model.predict_proba(Z[stage.encoded_columns].T)) for stage in clf.stages_]
     plan, _ = clf._deployed()
     for i in range(len(X)):
@@ -99,7 +99,7 @@ def test_decide_and_sessions_equal_a_walk_in_plain_python(data, seed, n_classes,
             conclusive = confidence >= bar_of(matrix, stage, label)
             if conclusive:
                 break
-        expected = (bool(conclusive), label, float(confidence), stage, float(clf._paid[stage]))
+        expected = (bool(conclusive), label, float(confidence), stage, float(clf.deployed_.paid[stage]))
         given_label = int(decisions.label.data[i])
         assert (decisions.conclusive[i], given_label, decisions.confidence[i], decisions.stage[i],
                 decisions.cost[i]) == expected  # fmt: skip
@@ -135,10 +135,10 @@ def test_all_roads_of_a_classifier_lead_to_the_same_decisions(threshold, tmp_pat
     assert again.session(state).step() == session.step()
     with pytest.raises(SessionError, match="another design, threshold"):
         clone(clf).set_params(threshold=0.8).fit(X, y).session(state)
-    assert summarise(clf)["threshold"] is None
-    assert summarise(clf)["thresholds"] == clf._rule().in_words(["a", "b", "c"])
-    assert len(stage_reliability(clf, X, y, 3)) == len(clf.stages_)
-    assert threshold_sweep(clf, X, y, [0.0])[0].coverage == 1
+    assert summarise(clf.deployed_)["threshold"] is None
+    assert summarise(clf.deployed_)["thresholds"] == clf.deployed_.rule.in_words(["a", "b", "c"])
+    assert len(stage_reliability(clf.deployed_, X, y, 3)) == len(clf.stages_)
+    assert threshold_sweep(clf.deployed_, X, y, [0.0])[0].coverage == 1
 
 
 # ---------------------------------------------------------------- searches

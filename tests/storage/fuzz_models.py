@@ -242,7 +242,7 @@ def outcome(path, X):
             decisions = (clf.use(point) if isinstance(clf, EMSCOClassifier) else clf).decide(X)
             if len(decisions) != len(X):
                 raise AssertionError("not every row was decided")
-        repr((clf, clf.stages_, clf.evaluation_, clf.notes_, facts_record(clf)))
+        repr((clf, clf.stages_, clf.evaluation_, clf.notes_, facts_record(clf.deployed_)))
     except EmscoError:
         return "refused when used"
     return "works"

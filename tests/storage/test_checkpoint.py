@@ -103,7 +103,7 @@ def assert_same(a, b):
     assert (a.front_.thresholds is None) == (b.front_.thresholds is None)
     if a.front_.thresholds is not None:
         assert_array_equal(a.front_.thresholds, b.front_.thresholds)
-    assert a._promises == b._promises
+    assert a.deployed_.promises == b.deployed_.promises
     assert a.n_feature_sets_ == b.n_feature_sets_
     assert a.n_generations_ == b.n_generations_
     if a.front_.certificate is not None:

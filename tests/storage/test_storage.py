@@ -65,10 +65,10 @@ def assert_same(a, b, X, y):
     assert a.classes_.dtype == b.classes_.dtype
     assert a.n_features_in_ == b.n_features_in_
     assert list(getattr(a, "feature_names_in_", [])) == list(getattr(b, "feature_names_in_", []))
-    assert a._encoder.codes == b._encoder.codes
-    assert a._prices.unit_columns == b._prices.unit_columns
-    for name in set(vars(a._prices)) - {"unit_columns"}:
-        assert_array_equal(getattr(a._prices, name), getattr(b._prices, name))
+    assert a.deployed_.encoder.codes == b.deployed_.encoder.codes
+    assert a.deployed_.prices.unit_columns == b.deployed_.prices.unit_columns
+    for name in set(vars(a.deployed_.prices)) - {"unit_columns"}:
+        assert_array_equal(getattr(a.deployed_.prices, name), getattr(b.deployed_.prices, name))
     points = range(len(a.front_)) if isinstance(a, EMSCOClassifier) else [None]
     for point in points:
         if point is not None:
@@ -186,7 +186,7 @@ def test_many_rare_categories_come_back(tmp_path):
     X = pd.DataFrame({"city": [None if i % 9 == 0 else f"c{i % 50}" for i in range(300)], "age": rng.normal(size=300)})
     y = (X["age"] > 0).to_numpy()
     clf = EMSCOClassifier(random_state=0).fit(X, y)
-    assert clf._encoder.codes[0].pools_rare
+    assert clf.deployed_.encoder.codes[0].pools_rare
     again = round_trip(clf, tmp_path)
     assert_same(clf, again, X, y)
     new = pd.DataFrame({"city": ["c49", "c1", "atlantis", None, ""], "age": np.zeros(5)})
@@ -575,7 +575,7 @@ def test_a_file_of_before_there_were_price_models_has_plain_prices(small, tmp_pa
             del record["prices"][name]
 
     clf = load_bytes(changed_json(small, forget), tmp_path)
-    assert (clf._prices.overhead, clf._prices.parallel) == (0, False)
+    assert (clf.deployed_.prices.overhead, clf.deployed_.prices.parallel) == (0, False)
     given = costs_to_json(Prices(price={"a": 1}))
     del given["overhead"], given["parallel"]
     assert costs_from_json(Fields(given, "costs")) == Prices(price={"a": 1})
@@ -756,7 +756,7 @@ def test_a_front_of_many_models_is_small_and_quick(tmp_path):
     heart = load_heart_failure()
     clf = EMSCOClassifier(heart.prices, max_stages=4, random_state=0, search="auto", preset="paper")
     clf.fit(heart.data, heart.target)
-    assert len(clf._models) > 60
+    assert len(clf.deployed_.models) > 60
     clf.save(tmp_path / "heart.emsco")
     assert (tmp_path / "heart.emsco").stat().st_size < 40_000
     started = perf_counter()

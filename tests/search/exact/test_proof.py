@@ -15,6 +15,10 @@ from sklearn.linear_model import LogisticRegression
 from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Prices, reference
 from emsco.designs.partition import compress, count_solutions
 from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning, SpaceTooLargeError
+from emsco.prices.prices import resolve
+from emsco.scoring.judge import Task
+from emsco.scoring.rejection import as_rule
+from emsco.search.auto import Auto
 from emsco.search.exact.lattice import Lattice, all_bits
 from emsco.search.exact.proof import check_affordable, search_exactly
 from emsco.stages.logistic import LogisticTrainer
@@ -159,6 +163,13 @@ def test_the_classifier_uses_it_and_its_front_beats_or_ties_any_evolution():
     assert_array_equal(next(iter(copy.front_.ties[0])), next(iter(front.ties[0])))
 
 
+def picked(n_units, max_stages, n_samples, *, removal=True, fast=True):
+    """The search that "auto" picks."""
+    prices = resolve(None, [f"x{i}" for i in range(n_units)])
+    y = np.zeros(n_samples, dtype=np.int64)
+    return Auto().picked(Task(y, 2, prices, as_rule(0.75), None, max_stages, removal, 2**20), fast=fast)
+
+
 @pytest.mark.parametrize(
     ("n_features", "max_stages", "kind"),
     [(5, None, Exact), (12, 3, Exact), (12, None, Exact), (16, None, BestFirst), (30, 3, BestFirst)],
@@ -168,14 +179,14 @@ def test_auto_is_exact_where_that_takes_seconds(n_features, max_stages, kind):
     X = rng.normal(size=(60, n_features))
     y = X[:, 0] + rng.normal(size=60) > 0
     clf = EMSCOClassifier(max_stages=max_stages, random_state=0, n_jobs=2)
-    assert isinstance(clf._settings(n_features, max_stages or min(n_features, 10), n_samples=20, n_jobs=2), kind)
+    assert isinstance(picked(n_features, max_stages or min(n_features, 10), n_samples=20), kind)
     if kind is Exact:
         assert clf.fit(X, y).front_.certificate.proven
         assert clf.search_ == Exact()
 
 
 def test_auto_goes_over_to_best_first_if_the_proof_needs_too_many_states(monkeypatch):
-    monkeypatch.setattr("emsco.fitting.searching._FEW_STATES", 10_000)
+    monkeypatch.setattr("emsco.search.auto.FEW_STATES", 10_000)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 10))
     y = X[:, 0] + X[:, 1] + rng.normal(size=150) > 0
@@ -187,8 +198,10 @@ def test_auto_goes_over_to_best_first_if_the_proof_needs_too_many_states(monkeyp
 
 
 def test_auto_evolves_with_an_estimator_of_ones_own():
-    clf = EMSCOClassifier(estimator=LogisticRegression())
-    assert clf._settings(4, 4, n_samples=20, n_jobs=1) == Evolution()
+    assert picked(4, 4, n_samples=20, fast=False) == Evolution()
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    clf = EMSCOClassifier(estimator=LogisticRegression(), max_stages=2, random_state=0).fit(X, X[:, 0] > 0)
+    assert clf.search_ == Evolution()
 
 
 def test_a_space_too_large_is_refused_before_any_work():
