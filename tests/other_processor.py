@@ -1,7 +1,7 @@
 """An environment in which the same machine rounds as another, older processor does.
 
-``python -m tests.other_processor -m pytest`` runs Python in it. BLAS, NumPy and the compiled kernels then do without the
-instructions of this processor, such as AVX2 and fused multiplication, so that sums come in another order.
+``python -m tests.other_processor -m pytest`` runs Python in it. BLAS, NumPy and the compiled kernels then do without
+the instructions of this processor, such as AVX2 and fused multiplication, so that sums come in another order.
 """
 
 import os

@@ -122,7 +122,7 @@ def _words(text):
 
 
 def _same(shown, printed):
-    """Equal but for what dots cut off, and last digits of numbers that are no counts, which differ between processors."""
+    """Equal but for what dots cut off, and last digits of numbers that are no counts: processors differ in these."""
     if shown.endswith("...") and printed.startswith(shown[:-3]):
         return True
     return NUMBER.sub("0", shown) == NUMBER.sub("0", printed) and all(

@@ -503,6 +503,7 @@ def test_it_is_silent_on_standard_error_when_piped(folder, tmp_path):
     assert done.stderr == ""
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_what_was_found_and_the_same_command_goes_on(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 24))

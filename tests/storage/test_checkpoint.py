@@ -295,7 +295,7 @@ def test_large_arrays_are_kept_in_parts(tmp_path, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore::emsco.exceptions.SearchInterruptedWarning")
-@pytest.mark.usefixtures("always_save")
+@pytest.mark.usefixtures("always_save", "ctrl_c")
 def test_after_ctrl_c_the_same_call_goes_on(tmp_path, monkeypatch):
     settings = RUNS["evolution"]
     whole = run(None, settings)

@@ -242,7 +242,7 @@ def test_out_of_time_it_returns_what_it_has_not_proven():
     assert len(clf.decide(X)) == 600
 
 
-@pytest.mark.usefixtures("compiled")
+@pytest.mark.usefixtures("compiled", "ctrl_c")
 def test_ctrl_c_returns_what_it_has_not_proven(monkeypatch):
     original = Lattice._search_once
 
