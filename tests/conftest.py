@@ -11,7 +11,7 @@ settings.load_profile("emsco")
 
 @pytest.fixture
 def ctrl_c():
-    """Ctrl-C interrupts this process and its children, even if the tests run where it is ignored (in the background)."""
+    """Ctrl-C interrupts this process and its children, even if the tests run in the background, where it is ignored."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
