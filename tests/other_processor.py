@@ -11,9 +11,11 @@ import tempfile
 
 import numpy as np
 
+COMPILED = Path(tempfile.gettempdir(), f"emsco-other-processor-{os.getuid()}")  # kernels, compiled for the other one
 
-def environment(folder):
-    """Return this process's environment, changed; ``folder`` keeps the kernels that are compiled in it."""
+
+def environment():
+    """Return the environment of this process, changed."""
     umath = np._core._multiarray_umath
     switched = [name for name in umath.__cpu_dispatch__ if umath.__cpu_features__.get(name)]
     return {
@@ -21,10 +23,9 @@ def environment(folder):
         "OPENBLAS_CORETYPE": "Nehalem",
         "NPY_DISABLE_CPU_FEATURES": " ".join(switched),
         "NUMBA_CPU_NAME": "generic",
-        "NUMBA_CACHE_DIR": str(folder),
+        "NUMBA_CACHE_DIR": str(COMPILED),
     }
 
 
 if __name__ == "__main__":
-    compiled = Path(tempfile.gettempdir(), f"emsco-other-processor-{os.getuid()}")
-    os.execve(sys.executable, [sys.executable, *sys.argv[1:]], environment(compiled))
+    os.execve(sys.executable, [sys.executable, *sys.argv[1:]], environment())

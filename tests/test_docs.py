@@ -26,6 +26,7 @@ PAGES = {
     for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 }
 WITH_CODE = [name for name, page in PAGES.items() if re.search("^```(python|console)", page, re.MULTILINE)]
+SLOW = dict.fromkeys(["README.md", "docs/budgets.md"], pytest.mark.slow)  # they search thresholds, too
 BLOCK = re.compile(r"^```(?:(\w+)|\{code-block\} \w+\n:caption: (\S+)\n)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[+-]\d+)?")
 WIDTH = 88  # of the tables that pages show
@@ -52,7 +53,7 @@ class Typed(StringIO):
         return line
 
 
-@pytest.mark.parametrize("name", WITH_CODE)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in WITH_CODE])
 def test_the_code_of_a_page_runs_and_prints_what_it_shows(name, files, tmp_path, capsys, monkeypatch):
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)

@@ -348,7 +348,7 @@ def kill_and_resume(path, name, rng, *, slowest):
         return process.communicate()[0], n_kills
 
 
-@pytest.mark.parametrize("name", ["evolution", "exact"])
+@pytest.mark.parametrize("name", ["evolution", pytest.param("exact", marks=pytest.mark.slow)])
 def test_killed_at_random_moments_it_ends_with_the_same_front(name, tmp_path):
     whole = run(None, RUNS[name])
     output, n_kills = kill_and_resume(tmp_path / "a.ckpt", name, np.random.default_rng(0), slowest=4.0)

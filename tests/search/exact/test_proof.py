@@ -5,7 +5,7 @@ import pickle
 import signal
 import threading
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 from numpy.testing import assert_array_equal
@@ -18,7 +18,7 @@ from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning, Sp
 from emsco.search.exact.lattice import Lattice, all_bits
 from emsco.search.exact.proof import check_affordable, search_exactly
 from emsco.stages.logistic import LogisticTrainer
-from tests.strategies import bill, problem, seeds
+from tests.strategies import bill, examples, problem, seeds
 from tests.test_estimators import PANEL, patients
 
 
@@ -67,7 +67,7 @@ MODELS = [
 ]
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(
     seeds(),
     st.sampled_from([2, 3]),
