@@ -25,6 +25,10 @@ NUMERIC := $(addprefix tests/,baselines deployed experiments fitting promises sc
 	$(PIP) --editable '.[dev]'
 	@touch $@ .venv/run.stamp
 
+# Two workers on two cores: threads of BLAS and OpenMP would only wait for each other.
+test slow other: export OMP_NUM_THREADS := 1
+test slow other: export OPENBLAS_NUM_THREADS := 1
+
 demo: .venv/run.stamp
 	@$(BIN)/emsco demo --report demo.html
 

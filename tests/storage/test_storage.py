@@ -737,9 +737,10 @@ def test_bombs_do_not_go_off(small, tmp_path, monkeypatch):
 
 
 def test_mutated_files_are_refused_or_work():
-    counts, longest = fuzz_models.run(1500)
+    n = 1500 if os.environ.get("EMSCO_THOROUGH") else 300
+    counts, longest = fuzz_models.run(n)
     ends = {end: sum(n for (_, e), n in counts.items() if e == end) for _, end in counts}
-    assert ends["refused"] > 750
+    assert ends["refused"] > n / 2
     assert set(ends) <= {"refused", "refused when used", "works", "unchanged"}
     assert longest < 10
 
