@@ -9,11 +9,11 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from emsco import MultiStageClassifier
 from emsco.data.encoding import ENCODINGS
-from emsco.datasets import fetch_spambase
+from emsco.datasets import load_spambase
 
 
 def main() -> None:
-    spam = fetch_spambase(as_frame=False)
+    spam = load_spambase(as_frame=False)
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     for encoding in ENCODINGS:
         started = perf_counter()

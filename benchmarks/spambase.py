@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from benchmarks.common import Bar, seconds
 from emsco import BestFirst, EMSCOClassifier
-from emsco.datasets import fetch_spambase
+from emsco.datasets import load_spambase
 from emsco.experiments.comparison import split, stacked
 
 
@@ -12,7 +12,7 @@ class Spambase:
     timeout = 600
 
     def setup(self):
-        spam = fetch_spambase(as_frame=False)
+        spam = load_spambase(as_frame=False)
         self.X, self.y = spam.data, spam.target
 
     def time_default_fit(self):
@@ -20,7 +20,7 @@ class Spambase:
 
 
 def bars() -> Iterator[Bar]:
-    spam = fetch_spambase(as_frame=False)
+    spam = load_spambase(as_frame=False)
     clf = EMSCOClassifier(random_state=0)
     taken = seconds(lambda: clf.fit(spam.data, spam.target))
     detail = f"4,601 rows, one thread; {clf.n_feature_sets_:,} feature sets in 5 folds, {len(clf.front_):,} points"

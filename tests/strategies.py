@@ -1,5 +1,8 @@
 """What the property tests draw: designs, populations, objectives, problems."""
 
+import os
+
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 import numpy as np
@@ -7,6 +10,11 @@ import numpy as np
 from emsco.designs.partition import compress
 from emsco.prices.prices import Prices, resolve
 from emsco.stages.problem import Problem
+
+
+def examples(n):
+    """Settings of a property test: so many examples in CI, a fifth of them elsewhere."""
+    return settings(max_examples=n if os.environ.get("EMSCO_THOROUGH") else n // 5)
 
 
 def seeds():

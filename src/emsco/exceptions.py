@@ -18,8 +18,7 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
     ├── CheckpointError (ValueError)         a checkpoint of another run, damaged, or in use
     ├── ModelFileError (ValueError)          a model file that cannot be read or written: damaged, newer, another kind
     ├── ExportError (ValueError)             a classifier that cannot be written as ONNX graphs
-    ├── MissingDependencyError (ImportError) an optional package that is not installed
-    └── DataNotAvailableError (OSError)      a data set that cannot be fetched, or is not the published one
+    └── MissingDependencyError (ImportError) an optional package that is not installed
 
     EmscoWarning (UserWarning)
     ├── GuaranteeWarning                     a promise that the calibration rows cannot support: no label is given
@@ -111,10 +110,6 @@ class ExportError(EmscoError, ValueError):
 
 class MissingDependencyError(EmscoError, ImportError):
     """An optional package is not installed."""
-
-
-class DataNotAvailableError(EmscoError, OSError):
-    """A data set cannot be fetched."""
 
 
 class EmscoWarning(UserWarning):

@@ -24,36 +24,39 @@ def costs_of(n_features=6):
 
 def check_contract(rival):
     """Run all of it; ``rival`` is unfitted, quick, and of fixed random_state."""
-    for n_classes in (2, 3):
-        check_figures(rival, n_classes)
-        check_no_peeking(rival, n_classes)
-    check_same_seed(rival)
-    check_scale_of_costs(rival)
-    check_threshold_zero(rival)
+    fitted = {n_classes: fit_anew(rival, n_classes) for n_classes in (2, 3)}
+    for n_classes in fitted:
+        check_figures(fitted[n_classes], n_classes)
+        check_no_peeking(fitted[n_classes], n_classes)
+    check_same_seed(fitted[2], fit_anew(rival))
+    check_scale_of_costs(fitted[2], fit_anew(rival, costs=[10 * c for c in costs_of()]))
+    check_threshold_zero(fit_anew(clone(rival).set_params(threshold=0.0)))
     check_labels_tables_and_edges(rival)
 
 
-def check_figures(rival, n_classes):
+def fit_anew(rival, n_classes=2, costs=None):
     X, y = data(n_classes=n_classes)
-    fitted = clone(rival).fit(X[:160], y[:160], costs_of())
+    return clone(rival).fit(X[:160], y[:160], costs or costs_of())
+
+
+def check_figures(fitted, n_classes):
+    X, y = data(n_classes=n_classes)
     decisions, trace = fitted.decide(X[160:]), fitted.trace(X[160:])
     assert_allclose(trace.probabilities.sum(axis=1), 1, atol=1e-9)
     assert np.isfinite(trace.probabilities).all()
     assert (decisions.cost >= 0).all()
     assert (decisions.cost <= sum(costs_of()) + 1e-9).all()
     assert_allclose(decisions.cost, decisions.bought @ np.array(costs_of()))
-    assert_array_equal(decisions.conclusive, trace.probabilities.max(axis=1) >= rival.threshold)
+    assert_array_equal(decisions.conclusive, trace.probabilities.max(axis=1) >= fitted.threshold)
     assert_array_equal(decisions.label.data, fitted.classes_[trace.probabilities.argmax(axis=1)])
-    figures = measure(trace, y[160:], decisions.cost, rival.threshold, fitted.prices_)
+    figures = measure(trace, y[160:], decisions.cost, fitted.threshold, fitted.prices_)
     assert figures.coverage == decisions.conclusive.mean()
     assert len(fitted.table_) >= 1
 
 
-def check_no_peeking(rival, n_classes):
+def check_no_peeking(fitted, n_classes):
     """Columns that an input has not bought may hold anything."""
-    X, y = data(n_classes=n_classes)
-    fitted = clone(rival).fit(X[:160], y[:160], costs_of())
-    rows = X[160:]
+    rows = data(n_classes=n_classes)[0][160:]
     before = fitted.decide(rows)
     rng = np.random.default_rng(0)
     for fill in (np.nan, rng.normal(0, 100, rows.shape)):
@@ -65,24 +68,20 @@ def check_no_peeking(rival, n_classes):
         assert_array_equal(after.cost, before.cost)
 
 
-def check_same_seed(rival):
-    X, y = data()
-    first, second = (clone(rival).fit(X[:160], y[:160], costs_of()) for _ in range(2))
+def check_same_seed(first, second):
+    X, _ = data()
     assert_array_equal(first.predict_proba(X), second.predict_proba(X))
     assert_array_equal(first.decide(X).bought, second.decide(X).bought)
 
 
-def check_scale_of_costs(rival):
-    X, y = data()
-    first = clone(rival).fit(X[:160], y[:160], costs_of())
-    dearer = clone(rival).fit(X[:160], y[:160], [10 * c for c in costs_of()])
+def check_scale_of_costs(first, dearer):
+    X, _ = data()
     assert_allclose(dearer.predict_proba(X), first.predict_proba(X), atol=1e-9)
     assert_allclose(dearer.decide(X).cost, 10 * first.decide(X).cost)
 
 
-def check_threshold_zero(rival):
-    X, y = data()
-    fitted = clone(rival).set_params(threshold=0.0).fit(X[:160], y[:160], costs_of())
+def check_threshold_zero(fitted):
+    X, _ = data()
     decisions = fitted.decide(X[160:])
     assert decisions.conclusive.all()
     assert_array_equal(decisions.label.data, fitted.predict(X[160:]))

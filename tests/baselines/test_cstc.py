@@ -209,8 +209,9 @@ def test_with_a_large_price_weight_nothing_is_bought(n_classes, omega):
 
 def test_a_path_of_price_weights_ends_when_nothing_is_bought():
     X, y = data()
-    fitted = small(price_weights=[1000.0, 0.0, 100.0, 10_000.0]).fit(X, y, costs_of())
-    assert [row["price_weight"] for row in fitted.table_] == [100.0, 0.0]
+    # At 1 a weight is a hundred times the least one kept; at 10 all are a tenth of it.
+    fitted = small(price_weights=[1000.0, 0.0, 10.0, 1.0]).fit(X, y, costs_of())
+    assert [row["price_weight"] for row in fitted.table_] == [10.0, 1.0, 0.0]
     free = small(price_weights=[0.0, 100.0]).fit(X, y, [0.0] * 6)
     assert len(free.table_) == 1
 

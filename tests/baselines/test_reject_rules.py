@@ -31,11 +31,12 @@ def test_gates_keep_the_contract_of_rivals():
 
 def test_pairs_keep_the_contract_of_rivals_for_two_classes():
     rival = RejectRules(threshold=0.7, rule="pairs", **QUICK)
-    contract.check_figures(rival, 2)
-    contract.check_no_peeking(rival, 2)
-    contract.check_same_seed(rival)
-    contract.check_scale_of_costs(rival)
-    contract.check_threshold_zero(rival)
+    fitted = contract.fit_anew(rival)
+    contract.check_figures(fitted, 2)
+    contract.check_no_peeking(fitted, 2)
+    contract.check_same_seed(fitted, contract.fit_anew(rival))
+    contract.check_scale_of_costs(fitted, contract.fit_anew(rival, costs=[10 * c for c in costs_of()]))
+    contract.check_threshold_zero(contract.fit_anew(rival.set_params(threshold=0.0)))
 
 
 @pytest.mark.filterwarnings("ignore::emsco.exceptions.RareClassWarning")  # some checks draw a class of one row

@@ -1,5 +1,6 @@
 """The command line as a user has it: files in, files and words out, one line for a mistake."""
 
+from functools import partial
 import json
 import re
 import signal
@@ -505,6 +506,7 @@ def test_it_is_silent_on_standard_error_when_piped(folder, tmp_path):
     assert done.stderr == ""
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_keeps_what_was_found_and_the_same_command_goes_on(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 24))
@@ -669,22 +671,22 @@ def test_points_are_chosen_and_sorted_by_objectives(folder, tmp_path, capsys):
     assert "objectives" in call(capsys, "inspect", path).out
 
 
-@pytest.mark.parametrize("width", [80, 100, 140])
-def test_figures_of_a_front_are_whole_in_a_narrow_terminal(width, folder, tmp_path, capsys, monkeypatch):
+def test_figures_of_a_front_are_whole_in_a_narrow_terminal(folder, tmp_path, capsys, monkeypatch):
     path = tmp_path / "m.emsco"
     objectives = ["--objective", "fpr", "--objective", "fnr", "--objective", "cost", "--objective", "coverage"]
     call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "--max-stages", 2, "--threshold", "auto", "-o", path,
          *objectives)  # fmt: skip
     clf = emsco.load(path)
-    monkeypatch.setattr("emsco.report.console.console", lambda: Console(width=width, highlight=False))
-    printed = call(capsys, "front", path, "--all").out
-    lines = [line for line in printed.splitlines() if line.count(" %") == 2]
-    assert max(map(len, lines)) <= width
-    numbers = [line.split()[0].lstrip("*") for line in lines]
-    assert sorted(map(int, numbers)) == list(range(len(clf.front_)))
-    words = " ".join(printed.split())
-    assert "exits at" in words
-    assert "fnr" in words
+    for width in (80, 100, 140):
+        monkeypatch.setattr("emsco.report.console.console", partial(Console, width=width, highlight=False))
+        printed = call(capsys, "front", path, "--all").out
+        lines = [line for line in printed.splitlines() if line.count(" %") == 2]
+        assert max(map(len, lines)) <= width
+        numbers = [line.split()[0].lstrip("*") for line in lines]
+        assert sorted(map(int, numbers)) == list(range(len(clf.front_)))
+        words = " ".join(printed.split())
+        assert "exits at" in words
+        assert "fnr" in words
 
 
 def test_promises_that_are_not_kept_are_marked(folder, tmp_path, capsys):

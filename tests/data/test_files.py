@@ -2,7 +2,7 @@ from contextlib import suppress
 import gzip
 import json
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 from numpy.testing import assert_array_equal
@@ -17,6 +17,7 @@ from emsco.data.table import Table
 from emsco.exceptions import EmscoError, FileError, InvalidInputError, InvalidPricesError
 from emsco.prices.files import read_prices, without
 from emsco.prices.prices import resolve
+from tests.strategies import examples
 
 
 def written(tmp_path, content, name="t.csv"):
@@ -258,7 +259,7 @@ PARQUET = pa.BufferOutputStream()
 parquet.write_table(pa.table({"a": [1.5, None, 3.0], "b": ["x", "y", None]}), PARQUET)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.one_of(mutations(CSV), mutations(PARQUET.getvalue().to_pybytes())))
 def test_mutated_tables_are_read_or_refused(tmp_path_factory, content):
     path = tmp_path_factory.getbasetemp() / "mutated.csv"
@@ -273,7 +274,7 @@ def test_mutated_tables_are_read_or_refused(tmp_path_factory, content):
         pass
 
 
-@settings(max_examples=600)
+@examples(600)
 @given(
     st.sampled_from(
         [

@@ -1,32 +1,25 @@
 from collections import Counter
-import doctest
+import gzip
 from hashlib import sha256
 from importlib.resources import files
-import inspect
-import os
 
 import numpy as np
 from numpy.testing import assert_array_equal
-import pandas as pd
 import pytest
 from sklearn.datasets import make_classification
-from sklearn.utils import Bunch
 
 from emsco import EMSCOClassifier, MultiStageClassifier, Prices
 from emsco.datasets import (
-    _table,
     fetch_australian_credit,
     fetch_spambase,
+    load_australian_credit,
     load_heart_disease,
     load_heart_failure,
     load_pima,
+    load_spambase,
     make_synthetic30,
 )
-from emsco.exceptions import DataNotAvailableError
 from emsco.prices.prices import resolve
-from tests.conftest import require
-
-FETCHED = [(fetch_australian_credit, "australian.csv", 40981), (fetch_spambase, "spambase.csv", 44)]
 
 
 @pytest.mark.parametrize(
@@ -35,11 +28,15 @@ FETCHED = [(fetch_australian_credit, "australian.csv", 40981), (fetch_spambase, 
         ("heart_failure.csv", "9c73cea7468ff5d517801ec050fe9993da5912fce4b56f296f8df3b38dd75912"),
         ("pima.csv", "698c203a14aa31941d2251175330c9199f3ccdb31597abbba2a3e35416257a72"),
         ("processed.cleveland.data", "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8"),
+        ("australian.csv.gz", "3cf9352264431617bdfb4d1f59636d213f85a273ddc75c831938b5124ff354e6"),
+        ("spambase.csv.gz", "294f6669272928152a8f5cf9aec31bfd902eb06a05b8bc87baf0110a95e8ee83"),
     ],
 )
 def test_carried_files_are_the_published_ones_and_attributed(name, digest):
     folder = files("emsco.datasets").joinpath("data")
-    assert sha256(folder.joinpath(name).read_bytes()).hexdigest() == digest
+    content = folder.joinpath(name).read_bytes()
+    published = gzip.decompress(content) if name.endswith(".gz") else content
+    assert sha256(published).hexdigest() == digest
     assert f"| `{name}` |" in folder.joinpath("README.md").read_text(encoding="utf-8")
 
 
@@ -50,12 +47,11 @@ def test_carried_files_are_the_published_ones_and_attributed(name, digest):
         (load_heart_disease, (303, 13), [164, 139], 323.97, "CC BY 4.0"),
         (load_pima, (768, 8), [500, 268], 1600, "CC0 1.0"),
         (make_synthetic30, (1000, 30), [334, 333, 333], 8600, "none needed"),
-        (fetch_australian_credit, (690, 14), [383, 307], 1760, "CC BY 4.0"),
-        (fetch_spambase, (4601, 57), [2788, 1813], 57, "CC BY 4.0"),
+        (load_australian_credit, (690, 14), [383, 307], 1760, "CC BY 4.0"),
+        (load_spambase, (4601, 57), [2788, 1813], 57, "CC BY 4.0"),
     ],
 )
 def test_data_have_their_prices_and_licences_as_frames_and_arrays(load, shape, counts, total, licence):
-    require(load)
     frame, arrays = load(), load(as_frame=False)
     assert frame.data.shape == arrays.data.shape == shape
     assert np.bincount(frame.target).tolist() == counts
@@ -82,11 +78,10 @@ def test_impossible_zeros_of_pima_are_missing_unless_asked_otherwise():
     ("load", "categories"),
     [
         (load_heart_disease, ["cp", "restecg", "slope", "thal"]),
-        (fetch_australian_credit, ["A4", "A5", "A6", "A12"]),
+        (load_australian_credit, ["A4", "A5", "A6", "A12"]),
     ],
 )
 def test_categories_are_categories(load, categories):
-    require(load)
     types = load().data.dtypes
     assert [name for name, kind in types.items() if kind == "category"] == categories
 
@@ -171,71 +166,31 @@ def test_synthetic_data_follow_from_the_seed():
 
 
 def test_391_rows_of_spambase_repeat_another():
-    require(fetch_spambase)
-    spam = fetch_spambase(as_frame=False)
+    spam = load_spambase(as_frame=False)
     assert len(np.unique(np.column_stack([spam.data, spam.target]), axis=0)) == 4601 - 391
     assert set(spam.prices.values()) == {1}
 
 
-def published(fetch):
-    require(fetch)
-    frame = fetch()
-    return pd.concat([frame.data.astype(float), frame.target], axis=1)
+@pytest.mark.parametrize(
+    ("load", "digest"),
+    [
+        (load_australian_credit, "55bdaa62fbb5da9c9b8807f3a6bb15ac07e11a1f36f5fe2144f24cba68ac6cb4"),
+        (load_spambase, "d68e267ef3454b1d7ceeb81e0410227822f49511476bb917e5c2b07ce11d5b47"),
+    ],
+)
+def test_rows_of_credit_and_spambase_are_sorted(load, digest):
+    """In the order that experiments of version 0.1.0 split them in."""
+    bunch = load(as_frame=False)
+    values = np.column_stack([bunch.data, bunch.target])
+    assert_array_equal(values, values[np.lexsort(values.T[::-1])])
+    assert sha256(values.astype("<f8").tobytes()).hexdigest() == digest
 
 
-@pytest.mark.parametrize(("fetch", "name", "openml_id"), FETCHED)
-def test_without_a_folder_data_are_downloaded_once_and_cached(fetch, name, openml_id, monkeypatch, tmp_path):
-    table = published(fetch)
-    monkeypatch.delenv("EMSCO_DATA", raising=False)
-    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
-    calls = []
-
-    def fetch_openml(*, data_id, as_frame, parser, cache):
-        calls.append(data_id)
-        rows = table[::-1].rename(columns={"char_freq_;": "char_freq_%3B", "char_freq_#": "char_freq_%23"})
-        features, target = rows.iloc[:, :-1], rows.iloc[:, -1]  # in another order, with labels as text
-        return Bunch(data=features.astype({features.columns[3]: "category"}), target=target.astype(int).astype(str))
-
-    monkeypatch.setattr(_table, "fetch_openml", fetch_openml)
-    for _ in range(2):
-        assert_array_equal(np.column_stack(list(fetch(as_frame=False).values())[:2]), table)
-    assert calls == [openml_id]
-    assert os.listdir(tmp_path / "emsco") == [name]
-
-
-@pytest.mark.parametrize(("fetch", "name", "openml_id"), FETCHED)
-def test_values_that_are_not_the_published_ones_are_refused(fetch, name, openml_id, monkeypatch, tmp_path):
-    table = published(fetch)
-    monkeypatch.setenv("EMSCO_DATA", str(tmp_path))
-    with pytest.raises(DataNotAvailableError, match=rf"could not read the data from .*{name}.*set EMSCO_DATA"):
-        fetch()
-    table.iloc[3, 1] += 1
-    table.to_csv(tmp_path / name, index=False)
-    with pytest.raises(DataNotAvailableError, match="not the published ones"):
-        fetch()
-    (tmp_path / name).write_text("a,b\n1,2\n")
-    with pytest.raises(DataNotAvailableError, match=r"its columns are \['a', 'b'\]"):
-        fetch()
-
-
-@pytest.mark.parametrize("fetch", [fetch_australian_credit, fetch_spambase])
-def test_no_network_and_no_folder_is_explained(fetch, monkeypatch, tmp_path):
-    monkeypatch.delenv("EMSCO_DATA", raising=False)
-    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
-
-    def unreachable(**_):
-        raise OSError("no route to host")
-
-    monkeypatch.setattr(_table, "fetch_openml", unreachable)
-    with pytest.raises(DataNotAvailableError, match=r"no route to host\. Connect to the network, or set EMSCO_DATA"):
-        fetch()
-
-
-@pytest.mark.parametrize(("fetch", "name", "openml_id"), FETCHED)
-def test_the_examples_of_fetched_data_run(fetch, name, openml_id):
-    """Doctests skip them, as they need the data."""
-    require(fetch)
-    examples = inspect.getdoc(fetch).replace("# doctest: +SKIP", "")
-    test = doctest.DocTestParser().get_doctest(examples, {fetch.__name__: fetch}, fetch.__name__, None, 0)
-    assert doctest.DocTestRunner(verbose=False).run(test) == (0, len(test.examples))
-    assert len(test.examples) >= 2
+@pytest.mark.parametrize(
+    ("old", "new"), [(fetch_australian_credit, load_australian_credit), (fetch_spambase, load_spambase)]
+)
+def test_old_names_give_the_same_data_and_warn_with_the_new_name(old, new):
+    with pytest.warns(FutureWarning, match=rf"{old.__name__} is deprecated.*use {new.__name__}\.") as caught:
+        bunch = old(as_frame=False)
+    assert caught[0].filename == __file__
+    assert_array_equal(bunch.data, new(as_frame=False).data)

@@ -259,6 +259,7 @@ def test_a_callback_that_is_async_only_inside_is_told_apart():
         asyncio.run(CLF.run_async(look_up, [0]))
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_waits_for_the_calls_in_flight_and_is_raised():
     gauge, seen = Gauge(), []
 

@@ -1,10 +1,8 @@
 import pytest
 
 from emsco.experiments.setting import PAPER, paper_problem
-from tests.conftest import needs_credit
 
 
-@needs_credit
 @pytest.mark.parametrize(
     ("name", "rows", "total"),
     [("heart", 75, 750), ("credit", 173, 1760), ("pima", 192, 1600), ("synthetic30", 249, 8600)],

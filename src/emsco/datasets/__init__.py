@@ -1,17 +1,19 @@
-"""Data sets with prices: the package carries ``load_*``, fetches ``fetch_*`` and generates ``make_*``."""
+"""Data sets with prices: the package carries ``load_*`` and generates ``make_*``."""
 
-from emsco.datasets.australian_credit import fetch_australian_credit
+from emsco.datasets.australian_credit import fetch_australian_credit as fetch_australian_credit
+from emsco.datasets.australian_credit import load_australian_credit
 from emsco.datasets.heart_disease import load_heart_disease
 from emsco.datasets.heart_failure import load_heart_failure
 from emsco.datasets.pima import load_pima
-from emsco.datasets.spambase import fetch_spambase
+from emsco.datasets.spambase import fetch_spambase as fetch_spambase
+from emsco.datasets.spambase import load_spambase
 from emsco.datasets.synthetic30 import make_synthetic30
 
 __all__ = [
-    "fetch_australian_credit",
-    "fetch_spambase",
+    "load_australian_credit",
     "load_heart_disease",
     "load_heart_failure",
     "load_pima",
+    "load_spambase",
     "make_synthetic30",
 ]

@@ -1,21 +1,17 @@
 """What every data set is read and handed out with."""
 
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
+import gzip
 from importlib.resources import files
-from os import environ
-from pathlib import Path
-from typing import IO, Any
-from urllib.parse import unquote
+from io import StringIO
+from typing import Any
 import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import fetch_openml, get_data_home
 from sklearn.utils import Bunch
 
 from emsco.data.table import data_frame
-from emsco.exceptions import DataNotAvailableError
 from emsco.prices.prices import Prices
 
 Values = NDArray[np.float64]
@@ -23,32 +19,15 @@ Values = NDArray[np.float64]
 
 def carried(name: str, *, columns: Sequence[str] = ()) -> tuple[list[str], Values]:
     """Return the column names and values of a file that the package carries; one without a header needs its columns."""
-    with files("emsco.datasets").joinpath("data", name).open(encoding="utf-8") as file:
-        return _read(file, columns)
+    content = files("emsco.datasets").joinpath("data", name).read_bytes()
+    file = StringIO((gzip.decompress(content) if name.endswith(".gz") else content).decode())
+    names = list(columns) or file.readline().strip().split(",")
+    return names, np.loadtxt((line.replace("?", "nan") for line in file), delimiter=",", ndmin=2)
 
 
-def fetched(name: str, *, openml_id: int, columns: Sequence[str], digest: str) -> Values:
-    """Return the values of a file of the folder ``EMSCO_DATA``, of the cache, or of OpenML, in that order.
-
-    Rows are sorted, so that every source gives the same table.
-
-    Raises
-    ------
-    DataNotAvailableError
-        No source has it, or what a source has is not what we know.
-    """
-    folder = environ.get("EMSCO_DATA")
-    if folder:
-        return _checked(lambda: _from_file(Path(folder, name), columns), Path(folder, name), digest)
-    cached = Path(get_data_home(), "emsco", name)
-    if cached.exists():
-        return _checked(lambda: _from_file(cached, columns), cached, digest)
-    values = _checked(lambda: _from_openml(openml_id, columns), f"OpenML {openml_id}", digest)
-    cached.parent.mkdir(parents=True, exist_ok=True)
-    partial = cached.with_suffix(".part")
-    np.savetxt(partial, values, delimiter=",", header=",".join(columns), comments="", fmt="%.17g")
-    partial.replace(cached)
-    return values
+def with_sorted_rows(values: Values) -> Values:
+    """Return the rows in order of their values, the first column first."""
+    return values[np.lexsort(values.T[::-1])]
 
 
 def make_bunch(
@@ -80,39 +59,8 @@ def make_bunch(
     )
 
 
-def _read(file: IO[str], columns: Sequence[str] = ()) -> tuple[list[str], Values]:
-    names = list(columns) or file.readline().strip().split(",")
-    return names, np.loadtxt((line.replace("?", "nan") for line in file), delimiter=",", ndmin=2)
-
-
-def _from_file(path: Path, columns: Sequence[str]) -> Values:
-    with path.open(encoding="utf-8") as file:
-        names, values = _read(file)
-    if names != list(columns):
-        raise ValueError(f"its columns are {names}, not {list(columns)}")
-    return values
-
-
-def _from_openml(openml_id: int, columns: Sequence[str]) -> Values:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of its retries; what counts is what comes in the end
-        table = fetch_openml(data_id=openml_id, as_frame=True, parser="liac-arff", cache=False)
-    data = table.data.rename(columns=unquote)  # OpenML writes char_freq_%3B for char_freq_;
-    if sorted(data) != sorted(columns[:-1]):
-        raise ValueError(f"its columns are {list(data)}, not {list(columns[:-1])}")
-    features = data[list(columns[:-1])]
-    return np.column_stack([features.astype(np.float64), table.target.astype(np.float64)])
-
-
-def _checked(read: Callable[[], Values], source: object, digest: str) -> Values:
-    try:
-        values = read()
-    except (OSError, ValueError) as error:
-        raise DataNotAvailableError(
-            f"could not read the data from {source}: {error}. Connect to the network, or set EMSCO_DATA to a folder "
-            "that holds the file."
-        ) from error
-    values = values[np.lexsort(values.T[::-1])]
-    if sha256(values.astype("<f8").tobytes()).hexdigest() != digest:
-        raise DataNotAvailableError(f"the values of {source} are not the published ones; remove it and fetch it again.")
-    return values
+def renamed(load: Callable[..., Any], old: str, *, as_frame: bool) -> Any:
+    """Load the data under the name that a function had before, with a warning that gives the new one."""
+    new = load.__name__
+    warnings.warn(f"{old} is deprecated: the package carries the data now; use {new}.", FutureWarning, stacklevel=3)
+    return load(as_frame=as_frame)

@@ -2,19 +2,7 @@
 
 from typing import Any
 
-from emsco.datasets._table import fetched, make_bunch
-
-_WORDS = """
-    make address all 3d our over remove internet order mail receive will people report addresses free business email
-    you credit your font 000 money hp hpl george 650 lab labs telnet 857 data 415 85 technology 1999 parts pm direct
-    cs meeting original project re edu table conference
-"""
-_FEATURES = [
-    *(f"word_freq_{word}" for word in _WORDS.split()),
-    *(f"char_freq_{character}" for character in ";([!$#"),
-    *(f"capital_run_length_{figure}" for figure in ("average", "longest", "total")),
-]
-_DIGEST = "d68e267ef3454b1d7ceeb81e0410227822f49511476bb917e5c2b07ce11d5b47"  # of the sorted values
+from emsco.datasets._table import carried, make_bunch, renamed, with_sorted_rows
 
 _DESCRIPTION = """\
 Spambase: 4601 e-mails. Predict from 57 figures whether an e-mail is spam (1813 of 4601): how often each of 48 words and
@@ -30,11 +18,8 @@ Source: UCI Machine Learning Repository; M. Hopkins, E. Reeber, G. Forman and J.
 """
 
 
-def fetch_spambase(*, as_frame: bool = True) -> Any:
-    """Fetch the spambase data at one price for all features.
-
-    They are read from ``spambase.csv`` in the folder that ``EMSCO_DATA`` names, if it is set; else downloaded from
-    OpenML (data set 44) and cached in scikit-learn's data home.
+def load_spambase(*, as_frame: bool = True) -> Any:
+    """Load the spambase data at one price for all features.
 
     Parameters
     ----------
@@ -47,25 +32,24 @@ def fetch_spambase(*, as_frame: bool = True) -> Any:
         ``data`` (4601 x 57, rows sorted), ``target`` (1 = spam), ``feature_names``, ``prices`` (a mapping by feature
         name), ``DESCR`` and ``license``.
 
-    Raises
-    ------
-    DataNotAvailableError
-        Neither source can be read, or its values are not the published ones.
-
     Examples
     --------
-    >>> spam = fetch_spambase()  # doctest: +SKIP
-    >>> spam.data.shape, sum(spam.prices.values())  # doctest: +SKIP
+    >>> spam = load_spambase()
+    >>> spam.data.shape, sum(spam.prices.values())
     ((4601, 57), 57)
 
     Without the rows that repeat another one:
 
     >>> import pandas as pd
-    >>> once = ~pd.concat([spam.data, spam.target], axis=1).duplicated()  # doctest: +SKIP
-    >>> spam.data[once].shape, spam.target[once].shape  # doctest: +SKIP
+    >>> once = ~pd.concat([spam.data, spam.target], axis=1).duplicated()
+    >>> spam.data[once].shape, spam.target[once].shape
     ((4210, 57), (4210,))
     """
-    names = [*_FEATURES, "spam"]
-    values = fetched("spambase.csv", openml_id=44, columns=names, digest=_DIGEST)
-    prices = dict.fromkeys(_FEATURES, 1)
+    names, values = carried("spambase.csv.gz")
+    values, prices = with_sorted_rows(values), dict.fromkeys(names[:-1], 1)
     return make_bunch(values, names, prices=prices, description=_DESCRIPTION, license="CC BY 4.0", as_frame=as_frame)
+
+
+def fetch_spambase(*, as_frame: bool = True) -> Any:
+    """Load the spambase data: the name that `load_spambase` had before (deprecated)."""
+    return renamed(load_spambase, "fetch_spambase", as_frame=as_frame)

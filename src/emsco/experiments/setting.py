@@ -11,11 +11,11 @@ from emsco.data.labels import check_target
 from emsco.data.splits import split_rows
 from emsco.data.table import Table
 from emsco.datasets import (
-    fetch_australian_credit,
-    fetch_spambase,
+    load_australian_credit,
     load_heart_disease,
     load_heart_failure,
     load_pima,
+    load_spambase,
     make_synthetic30,
 )
 from emsco.prices.prices import resolve
@@ -51,7 +51,7 @@ PAPER = {
         frontier_sizes={2: 24, 3: 28, 4: 33},
     ),
     "credit": PaperSetting(
-        load=lambda: fetch_australian_credit(as_frame=False),
+        load=lambda: load_australian_credit(as_frame=False),
         threshold=0.75,
         evolution=Evolution(patience=None, recombination_rate=0.8, stage_bias=2.5),
         frontier_sizes={2: 47, 3: 141, 4: 171},
@@ -74,7 +74,7 @@ BEYOND = {
         load=load_heart_disease, threshold=0.75, evolution=Evolution(patience=None), frontier_sizes={}
     ),
     "spambase": PaperSetting(
-        load=lambda: fetch_spambase(as_frame=False), threshold=0.75, evolution=Evolution(patience=None),
+        load=lambda: load_spambase(as_frame=False), threshold=0.75, evolution=Evolution(patience=None),
         frontier_sizes={},
     ),
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from emsco.search.exact.incumbents import Incumbents
 from emsco.search.exact.lattice import Bits, Lattice
 from emsco.search.exact.proof import Exact, search_exactly
 from tests.search.exact.test_proof import all_designs
-from tests.strategies import bill, price_models, seeds
+from tests.strategies import bill, examples, price_models, seeds
 
 
 def random_bits(seed, n_units, n_samples, prices, confidence, skill, charge=None):
@@ -53,7 +53,7 @@ def brute_force(outcome, n_units, max_stages, n_samples, *bill, removal=False):
     return {v: sorted(by_vector[v], key=reference.complexity) for v in front}
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     seeds(),
     st.integers(2, 5),
@@ -90,7 +90,7 @@ def check_against_brute_force(bits, outcome, max_stages, n_jobs, widths, *bill, 
         assert sorted(row.tolist() for row in ties) == sorted(expected[vector])
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(
     seeds(),
     st.integers(2, 5).flatmap(lambda n: st.tuples(st.just(n), price_models(n))),
@@ -210,6 +210,7 @@ def test_without_room_for_its_states_a_search_ends_with_what_it_has():
     assert all(len(list(ties)) == 1 for ties in proof.ties)
 
 
+@pytest.mark.slow
 def test_ties_beyond_what_an_integer_holds_are_counted_up_to_it():
     n_units = 19
     confident = np.full((2**n_units, 1), 1, dtype=np.uint64)  # one sample, decided by anything

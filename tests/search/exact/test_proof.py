@@ -5,7 +5,7 @@ import pickle
 import signal
 import threading
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 import numpy as np
 from numpy.testing import assert_array_equal
@@ -22,7 +22,7 @@ from emsco.search.auto import Auto
 from emsco.search.exact.lattice import Lattice, all_bits
 from emsco.search.exact.proof import check_affordable, search_exactly
 from emsco.stages.logistic import LogisticTrainer
-from tests.strategies import bill, problem, seeds
+from tests.strategies import bill, examples, problem, seeds
 from tests.test_estimators import PANEL, patients
 
 
@@ -71,7 +71,7 @@ MODELS = [
 ]
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(
     seeds(),
     st.sampled_from([2, 3]),
@@ -255,7 +255,7 @@ def test_out_of_time_it_returns_what_it_has_not_proven():
     assert len(clf.decide(X)) == 600
 
 
-@pytest.mark.usefixtures("compiled")
+@pytest.mark.usefixtures("compiled", "ctrl_c")
 def test_ctrl_c_returns_what_it_has_not_proven(monkeypatch):
     original = Lattice._search_once
 
