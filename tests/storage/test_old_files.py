@@ -15,6 +15,7 @@ EXPECTED = json.loads((FOLDER / "expected.json").read_text())
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.InconsistentVersionWarning")
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.GuaranteeWarning")
 @pytest.mark.parametrize("name", EXPECTED["models"])
 def test_a_file_of_version_0_1_0_decides_as_it_did(name):
     clf = emsco.load(FOLDER / f"{name}.emsco")
