@@ -69,13 +69,14 @@ class Checkpoint:
         is_new = _is_new(self._path)
         try:
             self._db = sqlite3.connect(self._path, timeout=1.0, isolation_level=None)
+            self._db.text_factory = lambda data: data.decode(errors="surrogateescape")
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._db.execute("BEGIN IMMEDIATE")
             if is_new or not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 self._create()
             self._commit()
             self._check()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             self.close()
             raise self._failed(error, opening=True) from error
         except CheckpointError:
@@ -237,7 +238,7 @@ class Checkpoint:
     def _ask(self, question: str, arguments: Sequence[Any] = ()) -> list[Any]:
         try:
             return self._db.execute(question, arguments).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._failed(error) from error
 
     def _array(self, data: bytes) -> NDArray[Any]:
@@ -246,14 +247,14 @@ class Checkpoint:
         except Exception as error:  # a header is evaluated as literals, which can fail in many ways
             raise self._damaged(f"an array cannot be read, {error}") from error
 
-    def _failed(self, error: sqlite3.Error, *, opening: bool = False) -> CheckpointError:
+    def _failed(self, error: Exception, *, opening: bool = False) -> CheckpointError:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code == sqlite3.SQLITE_FULL:
             return CheckpointError(
                 f"the disk of the checkpoint {self._path} is full; free some space and repeat the call, which then "
                 "goes on from what the checkpoint holds."
             )
-        if code in _DAMAGED or isinstance(error, sqlite3.DataError) or "decode" in str(error):
+        if code in _DAMAGED or isinstance(error, sqlite3.DataError | UnicodeDecodeError):
             return self._damaged(str(error))
         if opening:
             return CheckpointError(

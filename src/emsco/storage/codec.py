@@ -17,10 +17,18 @@ from sklearn.utils.validation import check_is_fitted
 
 import emsco
 from emsco.arrays import IntArray
+from emsco.checks import check_seed
 from emsco.data.encoding import ENCODINGS, FARTHEST, CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.deployed.evaluation import Evaluation
 from emsco.deployed.session import plain_classes
-from emsco.designs.partition import check_design, distinct_sets, set_key, stage_counts
+from emsco.designs.partition import (
+    are_designs,
+    check_design,
+    check_max_stages,
+    distinct_sets,
+    set_key,
+    stage_counts,
+)
 from emsco.estimators import EMSCOClassifier, MultiStageClassifier
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
 from emsco.prices.prices import PriceList, resolve
@@ -33,7 +41,7 @@ from emsco.search.exact.proof import Certificate
 from emsco.stages.base import StageModel
 from emsco.stages.logistic import LogisticModel
 from emsco.stages.problem import unit_membership
-from emsco.stages.recipe import check_learning
+from emsco.stages.recipe import check_estimator, check_learning
 from emsco.storage import container, estimators
 from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
@@ -54,6 +62,7 @@ Members = dict[str, bytes]
 _KINDS: dict[str, type[Classifier]] = {"EMSCOClassifier": EMSCOClassifier, "MultiStageClassifier": MultiStageClassifier}
 _FIGURES = ("coverage", "accuracy", "mean_cost", "fitness")
 _MOST_CLASSES = 256
+_MOST_DESIGNS = 2**18
 _MOST_CELLS = 2**28  # designs x stages x units, which are looked at together
 _LARGEST_WEIGHT = 1e200  # times the farthest encoded value, and added up, it stays finite
 _LABEL_TYPE = re.compile(r"\|b1|\|O|[<>|][iu][1248]|[<>]f[248]|[<>]U[1-9]\d{0,5}")
@@ -158,8 +167,13 @@ class _Reading:
             own = is_auto(clf.threshold) and isinstance(clf, EMSCOClassifier)
             if not isinstance(clf.threshold, Guarantee) and not own:
                 resolve_rule(clf.threshold, clf.classes_)
+            check_seed(clf.random_state)
+            for name in ESTIMATORS & set(kind._get_param_names()):
+                check_estimator(getattr(clf, name), name)
             if isinstance(clf, EMSCOClassifier):
                 clf._check_preset()
+                clf._check_parameters()
+                check_max_stages(clf.max_stages, 1)
             else:
                 check_learning(clf.encoding, clf.C, automatic=False)
         except EmscoError as error:
@@ -199,15 +213,17 @@ class _Reading:
 
     def designs(self, prices: PriceList) -> IntArray:
         designs = self.array("designs", "<i8", None, prices.n_units)
+        if len(designs) > _MOST_DESIGNS:
+            raise ModelFileError(f"the file has {len(designs):,} designs; the limit is {_MOST_DESIGNS:,}.")
         if not len(designs) or not -1 <= designs.min() <= designs.max() < prices.n_units:
             raise damaged("designs hold stages that there cannot be")
         if designs.size * (int(designs.max()) + 1) > _MOST_CELLS:
             raise ModelFileError(f"{len(designs):,} designs of {prices.n_units:,} units are more than can be read.")
-        for design in designs:
-            try:
-                check_design(design, prices.unit_names)
-            except EmscoError as error:
-                raise damaged(str(error).rstrip(".")) from error
+        try:
+            for design in designs[~are_designs(designs)]:
+                check_design(design, prices.unit_names)  # says what is wrong
+        except EmscoError as error:
+            raise damaged(str(error).rstrip(".")) from error
         return designs
 
     def models(self, designs: IntArray, encoder: Encoder, prices: PriceList, n_classes: int) -> dict[bytes, StageModel]:

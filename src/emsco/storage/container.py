@@ -143,9 +143,10 @@ def read_bytes(path: Path) -> bytes:
     """Return the bytes of a file, at most MAX_BYTES."""
     try:
         with open(path, "rb", opener=_open_at_once) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
                 raise ModelFileError(f"{str(path)!r} is not a regular file; copy the model to a file first.")
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(min(found.st_size, MAX_BYTES) + 1)  # so much memory is taken at once
     except FileNotFoundError as error:
         raise ModelFileError(f"there is no file {str(path)!r}.") from error
     except (OSError, ValueError) as error:  # ValueError: a path that holds a null
