@@ -27,3 +27,17 @@ def check_seed(random_state: Any) -> int:
         raise InvalidParameterError(
             f"random_state must be a whole number, a numpy RandomState or None; got {random_state!r}."
         ) from error
+
+
+def check_cache_bytes(cache: Any) -> int:
+    """Return a bound of memory."""
+    if isinstance(cache, bool) or not isinstance(cache, int | np.integer) or cache < 1:
+        raise InvalidParameterError(f"cache_bytes must be a positive number of bytes; got {cache!r}.")
+    return int(cache)
+
+
+def check_flag(value: Any, name: str) -> bool:
+    """Return a parameter that is true or false."""
+    if not isinstance(value, bool | np.bool_ | int):
+        raise InvalidParameterError(f"{name} must be True or False; got {value!r}.")
+    return bool(value)

@@ -1,22 +1,26 @@
 """Model files with something wrong in them: each is refused with an EmscoError, or gives a classifier that decides.
 
-``python -m tests.storage.fuzz_models 10000`` tries so many and prints what became of them.
+``python -m tests.storage.fuzz_models 10000`` tries so many and prints what became of them. Processes of their own try
+them: one that crashes, takes 1 GB more than before or 5 s of a processor is a failure, and its number is printed.
 """
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+import itertools
 import json
+import os
 from pathlib import Path
+import resource
+import signal
+import subprocess
 import sys
 from tempfile import TemporaryDirectory
-from time import process_time
 import warnings
 from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 import emsco
@@ -24,6 +28,10 @@ from emsco import EMSCOClassifier, EmscoError, Evolution, Guarantee, Loss, Multi
 from emsco.exceptions import ModelFileError
 from emsco.report.records import facts_record
 from emsco.storage.container import pack, unpack, unpack_plain
+from tests.storage.zoo import machine, zoo
+
+MOST_BYTES = 2**30
+MOST_SECONDS = 5.0
 
 HOSTILE = (
     None, True, False, 0, -1, 1, 2, 3, 255, 2**31, 2**63, -(2**63), 10**400, 0.5, -0.0, 1e-320, 1e308, -1e308, "", "x",
@@ -47,8 +55,8 @@ PRICES = Prices(
 )
 
 
-def seeds(folder):
-    """Yield model files of every kind, and rows that each can decide."""
+def seeds(folder, names=None):
+    """Write model files of every kind, or with the estimators of a few names only."""
     X, y = patients()
     zeros = X.assign(age=X["age"].where(X.index % 3 > 0, 0.0))
     search = Evolution(population_size=8, max_generations=1)
@@ -67,15 +75,10 @@ def seeds(folder):
     EMSCOClassifier(PRICES, search=search, random_state=0, **everything).fit(zeros, y).save(folder / "curves")
     final = {"final_estimator": DecisionTreeClassifier(max_depth=2), "calibration": "isotonic", "encoding": "rank"}
     EMSCOClassifier(PRICES, search=search, random_state=0, **final).fit(zeros, y).save(folder / "final")
-    foreign = {
-        "forest": RandomForestClassifier(2, max_depth=2),
-        "boosting": HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=5),
-        "neighbours": KNeighborsClassifier(3),
-    }
-    for name, estimator in foreign.items():
-        MultiStageClassifier([0, 1, 0], estimator=estimator, random_state=0).fit(X, y).save(folder / name)
-    for name in ("exact", "design", "numbers", "curves", "chosen", "final", *foreign):
-        yield (folder / name).read_bytes(), Z if name == "numbers" else X
+    for i, (name, estimator) in enumerate({**zoo(), "machine": machine()}.items()):
+        if (names is None or name in names) and name != "support vectors":
+            labels = y if i % 2 else three
+            MultiStageClassifier([0, 1, 0], estimator=estimator, random_state=0).fit(X, labels).save(folder / name)
 
 
 def mutate(data, rng):
@@ -231,11 +234,21 @@ def zipped(parts):
     return buffer.getvalue()
 
 
+def reasons(error):
+    while error is not None:
+        yield error
+        error = error.__cause__
+
+
 def outcome(path, X):
     """Return what becomes of a file; anything but an EmscoError or a decision is raised."""
     try:
         clf = emsco.load(path)
-    except ModelFileError:
+    except ModelFileError as error:
+        if isinstance(error.__cause__, MemoryError) or isinstance(
+            getattr(error.__cause__, "__cause__", 0), MemoryError
+        ):
+            raise MemoryError from error
         return "refused"
     try:
         for point in range(len(clf.front_) if isinstance(clf, EMSCOClassifier) else 1):
@@ -248,41 +261,83 @@ def outcome(path, X):
     return "works"
 
 
-def run(n, seed=0):
-    """Try n mutations; return how many ended how, and the longest time one took."""
-    counts = Counter()
-    longest = 0.0
-    with TemporaryDirectory() as name, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # absurd numbers overflow
-        folder = Path(name)
-        files = list(seeds(folder))
-        for path in folder.iterdir():
-            emsco.load(path)  # imports take seconds, once
-        order = [0, 3, 0, 1, 3, 2, 3, 0, 1, 2, *range(len(files))]
-        for i in range(n):
-            rng = np.random.default_rng([seed, i])
-            data, X = files[order[i % len(order)]]
-            kind, changed = mutate(data, rng)
-            path = folder / "mutated"
+def work(folder, seed, first, last):
+    """Try mutations, and print what becomes of each; a process of its own, within limits, does this."""
+    warnings.simplefilter("ignore")  # absurd numbers overflow
+    files = {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+    X = patients()[0].head()
+    tables = {name: X[["age", "salt"]].to_numpy() if name == "numbers" else X for name in files}
+    for name in files:
+        outcome(folder / name, tables[name])  # imports and compilation take time and memory, once
+    pages = int(Path("/proc/self/statm").read_text().split()[0]) if Path("/proc/self/statm").exists() else 2**22
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MOST_BYTES, resource.RLIM_INFINITY))
+    order = [name for name in ("exact", "curves", "design", "numbers") if name in files] * 2 + list(files)
+    with TemporaryDirectory() as own:
+        path = Path(own) / "mutated"
+        for i in range(first, last):
+            name = order[i % len(order)]
+            kind, changed = mutate(files[name], np.random.default_rng([seed, i]))
             path.write_bytes(changed)
-            started = process_time()
+            print(i, name, kind, sep="\t", end="\t", flush=True)
+            signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)  # the system ends the process, whatever it does
             try:
-                end = "unchanged" if changed == data else outcome(path, X.head() if hasattr(X, "head") else X[:5])
+                end = "unchanged" if changed == files[name] else outcome(path, tables[name])
             except Exception as error:
-                raise AssertionError(f"mutation {i} of seed {seed} ({kind})") from error
-            longest = max(longest, process_time() - started)
-            counts[kind, end] += 1
-    return counts, longest
+                end = f"FAILED: {type(error).__name__}: {error}".replace("\n", " ").replace("\t", " ")
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            print(end, flush=True)
+
+
+def run(n, seed=0, n_workers=1, names=None):
+    """Try n mutations; return how many of each kind ended how, and those that failed."""
+    counts, failures = Counter(), []
+    with TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seeds(Path(folder), names)
+        bounds = np.linspace(0, n, n_workers + 1).astype(int).tolist()
+        with ThreadPoolExecutor(n_workers) as pool:
+            parts = [pool.submit(watch, folder, seed, first, last) for first, last in itertools.pairwise(bounds)]
+            for line in itertools.chain.from_iterable(part.result() for part in parts):
+                i, name, kind, end = line.split("\t")
+                counts[kind, end.partition(":")[0]] += 1
+                if end.startswith("FAILED"):
+                    failures.append(f"mutation {i} of seed {seed} ({kind} of {name}): {end}")
+    return counts, failures
+
+
+def watch(folder, seed, first, last):
+    """Return a line for each mutation; where a process ends before its time, the next one goes on."""
+    lines = []
+    while first < last:
+        command = [sys.executable, "-m", "tests.storage.fuzz_models", "--work", folder, *map(str, (seed, first, last))]
+        root = Path(__file__).parents[2]
+        path = os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
+        done = subprocess.run(command, cwd=root, env=env, capture_output=True, text=True, check=False)
+        *whole, cut_off = done.stdout.split("\n")
+        lines += whole
+        if done.returncode == 0:
+            break
+        assert cut_off, done.stderr
+        why = "took too long" if done.returncode == -signal.SIGPROF else f"ended with {done.returncode}"
+        lines.append(f"{cut_off}FAILED: {why}: {done.stderr[-200:]!r}")
+        first = int(cut_off.split("\t")[0]) + 1
+    return lines
 
 
 def main():
-    n = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    counts, longest = run(n)
+    if sys.argv[1:2] == ["--work"]:
+        folder, *numbers = sys.argv[2:]
+        work(Path(folder), *map(int, numbers))
+        return
+    started = perf_counter()
+    counts, failures = run(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000, n_workers=2)
     for (kind, end), count in sorted(counts.items()):
         print(f"{kind:<12} {end:<18} {count:6d}")
     for end in sorted({end for _, end in counts}):
         print(f"{'all':<12} {end:<18} {sum(c for (_, e), c in counts.items() if e == end):6d}")
-    print(f"longest: {longest:.2f} s")
+    print(*failures, f"{perf_counter() - started:.0f} s", sep="\n")
+    sys.exit(bool(failures))
 
 
 if __name__ == "__main__":

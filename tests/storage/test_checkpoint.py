@@ -23,7 +23,8 @@ from emsco.exceptions import CheckpointError, SearchInterruptedWarning
 from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
 from emsco.storage import checkpoint
-from emsco.storage.checkpoint import Checkpoint
+from emsco.storage.checkpoint import Checkpoint, identity_of
+from tests.storage import fuzz_checkpoints
 
 
 def len_of_stages(counts):
@@ -254,21 +255,141 @@ print([identity_of(thing) for thing in things])
 def test_files_that_are_no_checkpoints_are_explained(tmp_path):
     text = tmp_path / "notes.txt"
     text.write_text("not a database, and long enough to be looked at " * 50)
-    with pytest.raises(CheckpointError, match="no checkpoint, or a damaged one"):
+    with pytest.raises(CheckpointError, match="not a checkpoint, or a damaged one"):
         Checkpoint(text)
-    other = tmp_path / "other.db"
-    with sqlite3.connect(other) as db:
-        db.execute("CREATE TABLE mine (x)")
-    with pytest.raises(CheckpointError, match="database of another kind"):
-        Checkpoint(other)
+    with pytest.raises(CheckpointError, match="not a regular file"):
+        Checkpoint(tmp_path)
     with pytest.raises(CheckpointError, match="does not exist; create it"):
         Checkpoint(tmp_path / "no" / "a.ckpt")
     with Checkpoint(tmp_path / "a.ckpt"), pytest.raises(CheckpointError, match="Does another run use it"):
         Checkpoint(tmp_path / "a.ckpt")
     with Checkpoint(tmp_path / "a.ckpt") as held:
-        held._set_fact("format", "emsco-checkpoint 2")
-    with pytest.raises(CheckpointError, match="another version"):
+        held._set_fact("format", "emsco-checkpoint 3")
+    with pytest.raises(CheckpointError, match=r"another version of emsco \(emsco-checkpoint 3; this one reads .* 2\)"):
         Checkpoint(tmp_path / "a.ckpt")
+
+
+FOREIGN = {
+    "another program": ("CREATE TABLE mine (x)", "INSERT INTO mine VALUES (1)"),
+    "the same names": ("CREATE TABLE facts (name, value)", "CREATE TABLE sets (x)", "CREATE TABLE parts (x)"),
+    "nothing in it": ("PRAGMA user_version = 3",),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_foreign_database_is_refused_and_left_as_it_is(name, tmp_path):
+    path = tmp_path / "theirs.db"
+    with sqlite3.connect(path) as db:
+        for statement in FOREIGN[name]:
+            db.execute(statement)
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match="database of another kind; give another file") as raised:
+        Checkpoint(path)
+    assert "remove" not in str(raised.value)
+    assert path.read_bytes() == before
+    assert [other.name for other in tmp_path.iterdir()] == ["theirs.db"]
+
+
+def test_a_checkpoint_of_the_first_format_is_refused_and_left_as_it_is(tmp_path):
+    path = tmp_path / "old.ckpt"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
+        db.execute("INSERT INTO facts VALUES ('format', 'emsco-checkpoint 1')")
+    db.close()
+    before = path.read_bytes()
+    with pytest.raises(CheckpointError, match=r"another version of emsco \(emsco-checkpoint 1; this one reads"):
+        Checkpoint(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes as POSIX has them")
+def test_a_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(CheckpointError, match="not a regular file"):
+        Checkpoint(tmp_path / "pipe")
+
+
+def test_a_full_disk_is_said_and_the_run_can_go_on(tmp_path):
+    path = tmp_path / "a.ckpt"
+    with Checkpoint(path) as held:
+        held.add_trained([(b"set", 0, b"memory")])
+        held._db.execute("COMMIT")
+        held._db.execute("PRAGMA max_page_count = 12")
+        with pytest.raises(CheckpointError, match=r"disk of the checkpoint .* is full; free some space"):
+            held.add_trained([(b"other", 1, b"m" * 100_000)])
+    with Checkpoint(path) as held:
+        assert held.trained([b"set", b"other"]) == {b"set": (0, b"memory")}
+
+
+@pytest.mark.usefixtures("always_save")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE sets SET memory = zeroblob(length(memory)) WHERE number = 1", "UPDATE sets SET number = number + 1",
+        "UPDATE facts SET value = 'x' WHERE name = 'identity'", "DELETE FROM facts WHERE name = 'identity'",
+        "DELETE FROM facts WHERE name = 'format'", "UPDATE facts SET value = '{}' WHERE name = 'identity'",
+        "UPDATE parts SET data = zeroblob(length(data)) WHERE name = 'population'", "DELETE FROM parts",
+        "DELETE FROM parts WHERE name = 'rng'", "UPDATE parts SET name = 'ring' WHERE name = 'rng'",
+        "UPDATE parts SET part = 1 WHERE name = 'rng'", "UPDATE parts SET data = 'text' WHERE name = 'rng'",
+        "UPDATE parts SET checksum = NULL", "DROP TABLE parts", "DELETE FROM facts WHERE name = 'snapshot'",
+    ],
+)  # fmt: skip
+def test_a_checkpoint_that_was_changed_is_refused(statement, tmp_path):
+    path, settings = tmp_path / "a.ckpt", {"search": Evolution(population_size=10, max_generations=2), "max_stages": 2}
+    run(path, settings)
+    with sqlite3.connect(path) as db:
+        db.execute(statement)
+    db.close()
+    with pytest.raises(CheckpointError, match=r"damaged|another version|failed: no such table|cannot be used"):
+        run(path, settings)
+
+
+@pytest.mark.usefixtures("always_save")
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("population", lambda a: a[:-1]), ("population", lambda a: a + 2**20), ("counts", lambda a: -a),
+        ("counts", lambda a: a[:2]), ("rng", lambda a: a[:-1]), ("rng", lambda a: a[:0]), ("phase", lambda a: a[:3]),
+        ("history", lambda a: a.astype(float)), ("seconds", lambda a: a * np.nan), ("figures", lambda a: a[:, :1]),
+        ("tie_sizes", lambda a: a.astype("U3")), ("money", lambda a: a[:1]),
+    ],
+)  # fmt: skip
+def test_a_snapshot_that_cannot_be_is_refused_before_it_is_used(name, change, tmp_path):
+    path, settings = tmp_path / "a.ckpt", {"search": Evolution(population_size=10, max_generations=2), "max_stages": 2}
+    run(path, settings)
+    with Checkpoint(path) as held:
+        arrays = held.load()
+        held.save(lambda: {**arrays, name: np.asarray(change(arrays[name]))})
+    with pytest.raises(CheckpointError, match="snapshot in the checkpoint cannot be used"):
+        run(path, settings)
+
+
+def test_flipped_bytes_change_no_result():
+    outcomes = fuzz_checkpoints.run(12)
+    assert set(outcomes) <= {"the same", "refused"}
+
+
+LIMIT = 3
+
+
+def limited(counts):
+    return np.minimum(counts.n_stages, LIMIT)
+
+
+def through_another(counts):
+    return limited(counts)
+
+
+def test_a_function_is_told_apart_by_the_globals_that_it_reads(monkeypatch):
+    functions = [limited, through_another, partial(through_another), [Objective("late", lambda c: limited(c))]]
+    before = [identity_of(function) for function in functions]
+    assert before == [identity_of(function) for function in functions]
+    monkeypatch.setitem(globals(), "LIMIT", 4)
+    assert not set(before) & {identity_of(function) for function in functions}
+    monkeypatch.setitem(globals(), "UNREAD", 4)
+    monkeypatch.setitem(globals(), "LIMIT", 3)
+    assert before == [identity_of(function) for function in functions]
 
 
 @pytest.mark.usefixtures("always_save")

@@ -67,7 +67,7 @@ def export_onnx(model: Deployed, folder: str | PathLike[str]) -> None:
         raise ExportError(f"the folder {str(target)!r} cannot be made: {error}.") from error
     described = json.dumps(manifest, allow_nan=False, indent=1).encode()
     for name, data in {**graphs, "manifest.json": described}.items():  # the manifest last: it names the others
-        write_atomically(target / name, data)
+        write_atomically(target / name, data, ExportError)
 
 
 class _Builder:

@@ -156,6 +156,17 @@ def check_design(design: ArrayLike | Sequence[Sequence[str]], unit_names: Sequen
     return row
 
 
+def are_designs(population: IntArray) -> BoolArray:
+    """Return which rows are designs: without gaps in their stages, and with something to buy.
+
+    Examples
+    --------
+    >>> are_designs(np.array([[0, 1, -1], [0, 2, 0], [-1, -1, -1]])).tolist()
+    [True, False, False]
+    """
+    return np.asarray((compress(population) == population).all(axis=1) & (population.max(axis=1) >= 0))
+
+
 def _row_from_names(stages: list[Any], unit_names: list[str]) -> IntArray:
     row = np.full(len(unit_names), -1, dtype=np.int64)
     for number, names in enumerate(stages):

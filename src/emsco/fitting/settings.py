@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from emsco.checks import check_n_jobs, check_seed
+from emsco.checks import check_cache_bytes, check_flag, check_n_jobs, check_seed
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import Costs
 from emsco.promises.policy import ThresholdPolicy, policy_of
@@ -16,7 +14,7 @@ from emsco.search.base import Search
 from emsco.search.bestfirst import BestFirst
 from emsco.search.evolution import Evolution
 from emsco.search.exact.proof import Exact
-from emsco.stages.learners import check_estimator, check_learning, check_products
+from emsco.stages.learners import check_calibration, check_estimator, check_learning, check_products
 
 # What parameters left at None stand for.
 PRESETS: dict[str, dict[str, Any]] = {
@@ -77,7 +75,6 @@ def read_settings(parameters: Mapping[str, Any]) -> Settings:
     from_preset = {name: value for name, value in preset.items() if parameters[name] is None}
     values = {**parameters, **from_preset}
     check_learning(values["encoding"], values["C"])
-    _check_flags(values)
     return Settings(
         given=dict(parameters),
         from_preset=from_preset,
@@ -85,20 +82,20 @@ def read_settings(parameters: Mapping[str, Any]) -> Settings:
         costs=values["costs"],
         estimator=check_estimator(values["estimator"], "estimator"),
         max_stages=values["max_stages"],
-        removal=bool(values["removal"]),
+        removal=check_flag(values["removal"], "removal"),
         search=check_search(values["search"]),
         validation=values["validation"],
         choose=values["choose"],
         best=str(preset["choose"]),
-        refit=bool(values["refit"]),
+        refit=check_flag(values["refit"], "refit"),
         seed=check_seed(values["random_state"]),
         n_jobs=check_n_jobs(values["n_jobs"]),
-        verbose=bool(values["verbose"]),
-        cache_bytes=_cache_bytes(values["cache_bytes"]),
+        verbose=check_flag(values["verbose"], "verbose"),
+        cache_bytes=check_cache_bytes(values["cache_bytes"]),
         encoding=values["encoding"],
         C=values["C"],
         final_estimator=check_estimator(values["final_estimator"], "final_estimator"),
-        calibration=_calibration(values["calibration"]),
+        calibration=check_calibration(values["calibration"]),
         objectives=values["objectives"],
         products=check_products(values["products"], values["estimator"]),
     )
@@ -130,23 +127,3 @@ def _preset(preset: Any) -> dict[str, Any]:
     if not isinstance(preset, str) or preset not in PRESETS:
         raise InvalidParameterError(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}.")
     return PRESETS[preset]
-
-
-def _calibration(calibration: Any) -> str | None:
-    if calibration not in (None, "sigmoid", "isotonic", "temperature"):
-        raise InvalidParameterError(
-            f"calibration must be 'sigmoid', 'isotonic', 'temperature' or None; got {calibration!r}."
-        )
-    return None if calibration is None else str(calibration)
-
-
-def _cache_bytes(cache: Any) -> int:
-    if isinstance(cache, bool) or not isinstance(cache, int | np.integer) or cache < 1:
-        raise InvalidParameterError(f"cache_bytes must be a positive number of bytes; got {cache!r}.")
-    return int(cache)
-
-
-def _check_flags(values: Mapping[str, Any]) -> None:
-    for name in ("removal", "refit", "verbose"):
-        if not isinstance(values[name], bool | np.bool_ | int):
-            raise InvalidParameterError(f"{name} must be True or False; got {values[name]!r}.")

@@ -47,3 +47,12 @@ def check_estimator(estimator: Any, name: str) -> Any:
             raise InvalidParameterError(f"{name} must be a classifier, 'boosting' or None; got {estimator!r}.")
         return boosting()
     return estimator
+
+
+def check_calibration(calibration: Any) -> str | None:
+    """Return how probabilities are calibrated."""
+    if calibration not in (None, "sigmoid", "isotonic", "temperature"):
+        raise InvalidParameterError(
+            f"calibration must be 'sigmoid', 'isotonic', 'temperature' or None; got {calibration!r}."
+        )
+    return None if calibration is None else str(calibration)

@@ -2,36 +2,48 @@
 
 The file is an SQLite database of plain bytes, written in transactions: it is whole whatever happens. It holds what a
 run is (so that another one does not take it for its own), every feature set trained, and the last snapshot of the
-search. Reading it executes nothing.
+search. Every row has a checksum, and all are checked when the file is opened. Reading it executes nothing.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from io import BytesIO
 import json
+import os
 from os import PathLike, fspath
 from pathlib import Path
-import re
 import sqlite3
+import stat
 from time import monotonic, perf_counter
-from types import CodeType, FunctionType, TracebackType
+from types import TracebackType
 from typing import Any, Self
 
-import joblib
 import numpy as np
 from numpy.typing import NDArray
 
 from emsco.exceptions import CheckpointError
 from emsco.search.base import Arrays
+from emsco.storage.identity import fingerprint, identity_of
+from emsco.storage.snapshot import check_snapshot
 
-_FORMAT = "emsco-checkpoint 1"
+__all__ = ["Checkpoint", "SearchJournal", "Shelf", "fingerprint", "identity_of"]
+
+_FORMAT = "emsco-checkpoint 2"
+_FORMATS = "emsco-checkpoint "  # what those of all versions begin with
+_MARK = 0x656D7363  # "emsc": SQLite keeps it in the header, as the id of the application
+_SQLITE = b"SQLite format 3\0"
+_MARK_AT = slice(68, 72)
 _SECONDS = 1.0  # between two commits, at least
 _SHARE = 0.05  # of the time of a run may go into snapshots
 _PART = 2**26  # bytes of one row: SQLite has a limit
-_LONGEST = 300  # characters of an object that are shown
 _KEYS = 500  # of one question: SQLite has a limit here too
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_TABLES = (
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT, checksum BLOB) WITHOUT ROWID",
+    "CREATE TABLE sets (units BLOB PRIMARY KEY, number INTEGER, memory BLOB, checksum BLOB)",
+    "CREATE TABLE parts (name TEXT, part INTEGER, data BLOB, checksum BLOB)",
+)
 
 
 class Checkpoint:
@@ -41,6 +53,11 @@ class Checkpoint:
     ----------
     path : path-like
         Created if it is not there.
+
+    Raises
+    ------
+    CheckpointError
+        The file is something else, damaged, or in use. A file that is something else is left as it is.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
@@ -49,33 +66,22 @@ class Checkpoint:
             raise CheckpointError(f"the folder of the checkpoint {self._path} does not exist; create it.")
         self._saved = self._committed = monotonic()
         self._interval = _SECONDS
+        is_new = _is_new(self._path)
         try:
             self._db = sqlite3.connect(self._path, timeout=1.0, isolation_level=None)
+            self._db.text_factory = lambda data: data.decode(errors="surrogateescape")
             self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.execute("CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID")
-            self._db.execute("CREATE TABLE IF NOT EXISTS sets (units BLOB PRIMARY KEY, number INTEGER, memory BLOB)")
-            self._db.execute("CREATE TABLE IF NOT EXISTS parts (name TEXT, part INTEGER, data BLOB)")
-            found = self._db.execute("SELECT value FROM facts WHERE name = 'format'").fetchone()
-            form = found[0] if found else None
-            n_facts = self._db.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()[0]
-            if form is None and n_facts > 3:
-                raise CheckpointError(f"{self._path} is a database of another kind; give another file.")
-            self._set_fact("format", form or _FORMAT)
+            if is_new or not self._db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                self._create()
             self._commit()
-        except sqlite3.OperationalError as error:
+            self._check()
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             self.close()
-            raise CheckpointError(
-                f"the checkpoint {self._path} cannot be used: {error}. Does another run use it, or is it read-only?"
-            ) from error
-        except (sqlite3.DatabaseError, CheckpointError) as error:
+            raise self._failed(error, opening=True) from error
+        except CheckpointError:
             self.close()
-            raise CheckpointError(
-                f"{self._path} is no checkpoint, or a damaged one ({error}); remove it, or give another file."
-            ) from error
-        if form not in (None, _FORMAT):
-            self.close()
-            raise CheckpointError(f"{self._path} was written by another version ({form}); remove it.")
+            raise
 
     def __enter__(self) -> Self:
         return self
@@ -98,15 +104,23 @@ class Checkpoint:
         known = self.fact("seed")
         if known is None:
             self._write(lambda: self._set_fact("seed", str(seed)))
-        return seed if known is None else int(known)
+            return seed
+        if not known.isdecimal():
+            raise self._damaged("its seed is no number")
+        return int(known)
 
     def claim(self, identity: Mapping[str, str]) -> None:
         """Say which run this is; the file of another one is refused."""
         known = self.fact("identity")
         if known is None:
+            if self._ask("SELECT 1 FROM sets LIMIT 1") or self._ask("SELECT 1 FROM parts LIMIT 1"):
+                raise self._damaged("it does not say of which run it is")
             self._write(lambda: self._set_fact("identity", json.dumps(dict(identity))), now=True)
             return
-        before = json.loads(known)
+        try:
+            before = json.loads(known)
+        except ValueError as error:
+            raise self._damaged("it does not say of which run it is") from error
         differs = [name for name, value in identity.items() if before.get(name) != value]
         if differs:
             shown = "; ".join(
@@ -120,11 +134,16 @@ class Checkpoint:
 
     def load(self) -> Arrays | None:
         """Return the last snapshot."""
-        rows = self._ask("SELECT name, data FROM parts ORDER BY name, part")
         arrays: dict[str, list[bytes]] = {}
-        for name, data in rows:
-            arrays.setdefault(name, []).append(data)
-        return {name: _array(b"".join(parts)) for name, parts in arrays.items()} if arrays else None
+        for name, part, data, checksum in self._ask("SELECT * FROM parts ORDER BY name, part"):
+            self._compare(checksum, "part", name, part, data)
+            if part != len(arrays.setdefault(name, [])):
+                raise self._damaged(f"a part of {name} is missing")
+            arrays[name].append(data)
+        sizes = self.fact("snapshot")
+        if sizes != (_sizes(arrays) if arrays else None):
+            raise self._damaged("parts of its snapshot are missing")
+        return {name: self._array(b"".join(parts)) for name, parts in arrays.items()} if arrays else None
 
     def save(self, snapshot: Callable[[], Arrays]) -> None:
         """Replace the snapshot, unless the last one is so young that snapshots would take a share of the run."""
@@ -142,32 +161,62 @@ class Checkpoint:
         for i in range(0, len(keys), _KEYS):
             part = keys[i : i + _KEYS]
             marks = ",".join("?" * len(part))
-            rows = self._ask(f"SELECT units, number, memory FROM sets WHERE units IN ({marks})", part)
-            known.update((units, (number, memory)) for units, number, memory in rows)
+            for units, number, memory, checksum in self._ask(f"SELECT * FROM sets WHERE units IN ({marks})", part):
+                self._compare(checksum, "set", units, number, memory)
+                known[units] = (number, memory)
         return known
 
     def add_trained(self, rows: Iterable[tuple[bytes, int, bytes]]) -> None:
         """Remember feature sets: units, number, memory."""
-        self._write(lambda: self._db.executemany("INSERT OR IGNORE INTO sets VALUES (?, ?, ?)", rows))
+        marked = [(*row, _checksum("set", *row)) for row in rows]
+        self._write(lambda: self._db.executemany("INSERT OR IGNORE INTO sets VALUES (?, ?, ?, ?)", marked))
+
+    def _create(self) -> None:
+        self._db.execute(f"PRAGMA application_id = {_MARK}")
+        for table in _TABLES:
+            self._db.execute(table)
+        self._set_fact("format", _FORMAT)
+
+    def _check(self) -> None:
+        """Raise unless the file is of this version, and every row as it was written."""
+        form = self.fact("format")
+        if form != _FORMAT:
+            raise _another_version(self._path, form)
+        wrong = self._db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+        if wrong != "ok":
+            raise self._damaged(wrong)
+        for kind, table in (("fact", "facts"), ("set", "sets"), ("part", "parts")):
+            for *row, checksum in self._db.execute(f"SELECT * FROM {table}"):
+                self._compare(checksum, kind, *row)
+
+    def _compare(self, checksum: Any, kind: str, *row: Any) -> None:
+        if checksum != _checksum(kind, *row):
+            raise self._damaged(f"a {kind} does not have its checksum")
 
     def fact(self, name: str) -> str | None:
         """Return something that a run has remembered."""
-        rows = self._ask("SELECT value FROM facts WHERE name = ?", (name,))
-        return str(rows[0][0]) if rows else None
+        for row in self._ask("SELECT * FROM facts WHERE name = ?", (name,)):
+            self._compare(row[2], "fact", *row[:2])
+            return str(row[1])
+        return None
 
     def set_fact(self, name: str, value: str) -> None:
         """Remember something of a run."""
         self._write(lambda: self._set_fact(name, value), now=True)
 
     def _set_fact(self, name: str, value: str) -> None:
-        self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+        self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (name, value, _checksum("fact", name, value)))
 
     def _set_snapshot(self, arrays: Arrays) -> None:
         self._db.execute("DELETE FROM parts")
+        kept: dict[str, list[memoryview]] = {}
         for name, array in arrays.items():
             data = memoryview(_bytes(array))
-            for part, start in enumerate(range(0, len(data), _PART)):
-                self._db.execute("INSERT INTO parts VALUES (?, ?, ?)", (name, part, data[start : start + _PART]))
+            kept[name] = [data[start : start + _PART] for start in range(0, len(data), _PART)]
+            for part, piece in enumerate(kept[name]):
+                row = (name, part, piece)
+                self._db.execute("INSERT INTO parts VALUES (?, ?, ?, ?)", (*row, _checksum("part", *row)))
+        self._set_fact("snapshot", _sizes(kept))
 
     def _write(self, change: Callable[[], Any], *, now: bool = False) -> None:
         """Change the file, all or nothing; commit if it is time to, or at once."""
@@ -178,7 +227,8 @@ class Checkpoint:
             try:
                 change()
             except BaseException:  # Ctrl-C too
-                self._db.execute("ROLLBACK TO change")
+                with suppress(sqlite3.Error):  # where the disk is full, SQLite has gone back already
+                    self._db.execute("ROLLBACK TO change")
                 raise
             self._db.execute("RELEASE change")
             if now or monotonic() - self._committed > _SECONDS:
@@ -193,12 +243,33 @@ class Checkpoint:
     def _ask(self, question: str, arguments: Sequence[Any] = ()) -> list[Any]:
         try:
             return self._db.execute(question, arguments).fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self._failed(error) from error
 
-    def _failed(self, error: sqlite3.Error) -> CheckpointError:
+    def _array(self, data: bytes) -> NDArray[Any]:
+        try:
+            return np.asarray(np.lib.format.read_array(BytesIO(data), allow_pickle=False))
+        except Exception as error:  # a header is evaluated as literals, which can fail in many ways
+            raise self._damaged(f"an array cannot be read, {error}") from error
+
+    def _failed(self, error: Exception, *, opening: bool = False) -> CheckpointError:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            return CheckpointError(
+                f"the disk of the checkpoint {self._path} is full; free some space and repeat the call, which then "
+                "goes on from what the checkpoint holds."
+            )
+        if code in _DAMAGED or isinstance(error, sqlite3.DataError | UnicodeDecodeError):
+            return self._damaged(str(error))
+        if opening:
+            return CheckpointError(
+                f"the checkpoint {self._path} cannot be used: {error}. Does another run use it, or is it read-only?"
+            )
+        return CheckpointError(f"the checkpoint {self._path} failed: {error}. What it holds so far is whole.")
+
+    def _damaged(self, what: str) -> CheckpointError:
         return CheckpointError(
-            f"the checkpoint {self._path} failed: {error}. Is the disk full? What it holds so far is whole."
+            f"the checkpoint {self._path} is damaged ({what}); remove it to begin anew, or give another file."
         )
 
 
@@ -233,6 +304,8 @@ class SearchJournal:
         self._checkpoint = checkpoint
         self._history = history
         self._arrays = checkpoint.load()
+        if self._arrays:
+            check_snapshot(self._arrays)
         self.phase = self._arrays["phase"].tobytes().decode() if self._arrays else ""
         self.seconds = float(self._arrays["seconds"]) if self._arrays else 0.0
         self._started = perf_counter() - self.seconds
@@ -263,59 +336,71 @@ class SearchJournal:
         self._checkpoint.save(with_history)
 
 
-def identity_of(thing: Any) -> str:
-    """Return what tells an object from others, the same in every process: how it looks, and a hash of what it holds.
-
-    How it looks is not enough: scikit-learn cuts the middle out of long estimators. Functions are told by their code.
-    """
-    with suppress(TypeError, ValueError):
-        return json.dumps(thing)
-    seen = " ".join(re.sub(r"(RandomState\(\w+\))? at 0x\w+", "", repr(thing)).split())
-    return f"{seen if len(seen) <= _LONGEST else seen[: _LONGEST - 3] + '...'} {sha256(_told(thing)).hexdigest()[:16]}"
-
-
-def _told(thing: Any) -> bytes:
-    if isinstance(thing, FunctionType):
-        closed = [cell.cell_contents for cell in thing.__closure__ or ()]
-        held = [*_code(thing.__code__), thing.__defaults__, thing.__kwdefaults__, *closed]
-        return repr([thing.__module__, thing.__qualname__]).encode() + _told(held)
-    if is_dataclass(thing) and not isinstance(thing, type):
-        return _told([type(thing).__qualname__, *(getattr(thing, field.name) for field in fields(thing))])
-    if isinstance(thing, list | tuple):
-        return b"(" + b",".join(map(_told, thing)) + b")"
-    if isinstance(thing, dict):
-        return _told([*thing.items()])
-    if hasattr(thing, "get_params") and not isinstance(thing, type):
-        return _told([type(thing).__module__, type(thing).__qualname__, sorted(thing.get_params(deep=False).items())])
+def _is_new(path: Path) -> bool:
+    """Return whether there is no file yet; raise if there is one that is not ours, and leave it as it is."""
     try:
-        return str(joblib.hash(thing)).encode()
-    except Exception:  # nothing else that it may be is known; an address in memory makes it another run
-        return repr(thing).encode()
+        found = os.stat(path)
+    except FileNotFoundError:
+        return True
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"the checkpoint {path} cannot be used: {error}.") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise CheckpointError(f"{path} is not a regular file; give another file as the checkpoint.")
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+    except OSError as error:
+        raise CheckpointError(f"the checkpoint {path} cannot be read: {error.strerror}.") from error
+    if not header:
+        return True
+    if not header.startswith(_SQLITE):
+        raise CheckpointError(f"{path} is not a checkpoint, or a damaged one; give another file.")
+    if header[_MARK_AT] != _MARK.to_bytes(4, "big"):
+        form = _old_format(path)
+        if form is not None:
+            raise _another_version(path, form)
+        raise CheckpointError(f"{path} is a database of another kind; give another file as the checkpoint.")
+    return False
 
 
-def _code(code: CodeType) -> list[Any]:
-    return [
-        code.co_code, code.co_names, *(_code(part) if isinstance(part, CodeType) else part for part in code.co_consts),
-    ]  # fmt: skip
+def _old_format(path: Path) -> str | None:
+    """Return the format of a checkpoint of a version without a mark; nothing is written to the file."""
+    with suppress(sqlite3.Error):
+        db = sqlite3.connect(f"{path.resolve().as_uri()}?immutable=1", uri=True)
+        try:
+            form = str(db.execute("SELECT value FROM facts WHERE name = 'format'").fetchone()[0])
+            return form if form.startswith(_FORMATS) else None
+        except TypeError:
+            return None
+        finally:
+            db.close()
+    return None
 
 
-def fingerprint(*arrays: NDArray[Any]) -> str:
-    """Return a short name of the contents of arrays."""
-    digest = sha256()
-    for array in arrays:
-        digest.update(repr((array.shape, array.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(array).view(np.uint8).tobytes() if array.size else b"")
-    return digest.hexdigest()[:16]
+def _another_version(path: Path, form: str | None) -> CheckpointError:
+    return CheckpointError(
+        f"the checkpoint {path} was written by another version of emsco ({form}; this one reads {_FORMAT}). Go on with "
+        "that version, or give another file to begin anew."
+    )
+
+
+def _checksum(*row: Any) -> bytes:
+    """Return the checksum of a row: of its values, their types and their lengths."""
+    digest = blake2b(digest_size=16)
+    for value in row:
+        raw = isinstance(value, bytes | memoryview)
+        data = value if raw else str(value).encode("utf-8", "surrogateescape")
+        digest.update(f"{'bytes' if raw else type(value).__name__} {len(data)} ".encode())
+        digest.update(data)
+    return digest.digest()
+
+
+def _sizes(arrays: Mapping[str, Sequence[bytes | memoryview]]) -> str:
+    """Return how many bytes of which arrays a snapshot has."""
+    return json.dumps({name: sum(map(len, arrays[name])) for name in sorted(arrays)})
 
 
 def _bytes(array: NDArray[Any]) -> bytes:
     buffer = BytesIO()
     np.lib.format.write_array(buffer, np.asarray(array), allow_pickle=False)
     return buffer.getvalue()
-
-
-def _array(data: bytes) -> NDArray[Any]:
-    try:
-        return np.asarray(np.lib.format.read_array(BytesIO(data), allow_pickle=False))
-    except ValueError as error:
-        raise CheckpointError(f"the checkpoint holds an array that cannot be read ({error}); remove it.") from error

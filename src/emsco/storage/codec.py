@@ -20,7 +20,7 @@ from emsco.data.encoding import ENCODINGS, FARTHEST, CategoryCode, ColumnCode, C
 from emsco.data.labels import plain_classes
 from emsco.deployed.evaluation import Evaluation
 from emsco.deployed.model import Deployed, Origin
-from emsco.designs.partition import check_design, distinct_sets, set_key, stage_counts
+from emsco.designs.partition import are_designs, check_design, distinct_sets, set_key, stage_counts
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
 from emsco.prices.prices import PriceList, resolve
 from emsco.promises.guarantee import Check, Guarantee, Promise, p_values
@@ -50,6 +50,7 @@ from emsco.storage.parameters import (
 Members = dict[str, bytes]
 _FIGURES = ("coverage", "accuracy", "mean_cost", "fitness")
 _MOST_CLASSES = 256
+_MOST_DESIGNS = 2**18
 _MOST_CELLS = 2**28  # designs x stages x units, which are looked at together
 _LARGEST_WEIGHT = 1e200  # times the farthest encoded value, and added up, it stays finite
 _LABEL_TYPE = re.compile(r"\|b1|\|O|[<>|][iu][1248]|[<>]f[248]|[<>]U[1-9]\d{0,5}")
@@ -241,15 +242,17 @@ class _Reading:
 
     def designs(self, prices: PriceList) -> IntArray:
         designs = self.array("designs", "<i8", None, prices.n_units)
+        if len(designs) > _MOST_DESIGNS:
+            raise ModelFileError(f"the file has {len(designs):,} designs; the limit is {_MOST_DESIGNS:,}.")
         if not len(designs) or not -1 <= designs.min() <= designs.max() < prices.n_units:
             raise damaged("designs hold stages that there cannot be")
         if designs.size * (int(designs.max()) + 1) > _MOST_CELLS:
             raise ModelFileError(f"{len(designs):,} designs of {prices.n_units:,} units are more than can be read.")
-        for design in designs:
-            try:
-                check_design(design, prices.unit_names)
-            except EmscoError as error:
-                raise damaged(str(error).rstrip(".")) from error
+        try:
+            for design in designs[~are_designs(designs)]:
+                check_design(design, prices.unit_names)  # says what is wrong
+        except EmscoError as error:
+            raise damaged(str(error).rstrip(".")) from error
         return designs
 
     def models(self, designs: IntArray, encoder: Encoder, prices: PriceList, n_classes: int) -> dict[bytes, StageModel]:

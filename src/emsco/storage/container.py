@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from hashlib import sha256
 from io import BytesIO
 import json
-from math import prod
+from math import isfinite, prod
+import os
 from pathlib import Path
 import re
+import stat
 import struct
 from typing import Any, NoReturn
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
@@ -23,8 +25,11 @@ FORMAT, VERSION = "emsco-model", 1
 MAX_BYTES = 2**30  # of the file, and of all its members once they are decompressed
 MAX_JSON_BYTES = 2**25
 MAX_JSON_DEPTH = 64
+MAX_JSON_PARTS = 2**21  # values, keys and brackets; each takes some 70 bytes once it is read
 MAX_MEMBERS = 2**14
 MANIFEST = "manifest.json"
+_ALWAYS_READ = 2**25  # bytes, however few the compressed ones are
+_LARGEST_RATIO = 400  # of the bytes beyond, to those of the file; deflate alone reaches 1,000
 
 _END = struct.Struct("<4s4H2LH")  # the last record of a zip: signature, disks, members, directory size and offset
 _ZIP64_LOCATOR = b"PK\x06\x07"
@@ -57,6 +62,7 @@ def unpack(data: bytes) -> dict[str, bytes]:
     """Return the members of a model file, sizes and checksums checked."""
     if not data.startswith(b"PK\x03\x04"):
         raise ModelFileError("it is not a model file, as `emsco fit` or clf.save writes them.")
+    left = _limit(data)
     with _open(data) as archive:
         names = [info.filename for info in archive.infolist()]
         if MANIFEST not in names:
@@ -76,7 +82,6 @@ def unpack(data: bytes) -> dict[str, bytes]:
         if not isinstance(records, dict) or sorted(names) != sorted([MANIFEST, *records]):
             raise damaged(f"its members are not those that {MANIFEST} lists")
         members: dict[str, bytes] = {}
-        left = MAX_BYTES
         for name, record in records.items():
             members[name] = _read(archive, name, left)
             left -= len(members[name])
@@ -89,12 +94,19 @@ def unpack(data: bytes) -> dict[str, bytes]:
 def unpack_plain(data: bytes) -> dict[str, bytes]:
     """Return the members of a zip inside a model file, every read bounded."""
     members: dict[str, bytes] = {}
-    left = MAX_BYTES
+    left = _limit(data)
     with _open(data) as archive:
-        for info in archive.infolist():
-            members[info.filename] = _read(archive, info.filename, left)
-            left -= len(members[info.filename])
+        for name in archive.namelist():
+            if name in members:
+                raise damaged(f"{name} is in it twice")
+            members[name] = _read(archive, name, left)
+            left -= len(members[name])
     return members
+
+
+def _limit(data: bytes) -> int:
+    """Return how many bytes the members of a zip may have together."""
+    return min(MAX_BYTES, _ALWAYS_READ + _LARGEST_RATIO * len(data))
 
 
 def _open(data: bytes) -> ZipFile:
@@ -130,8 +142,11 @@ def _read(archive: ZipFile, name: str, most: int) -> bytes:
 def read_bytes(path: Path) -> bytes:
     """Return the bytes of a file, at most MAX_BYTES."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        with open(path, "rb", opener=_open_at_once) as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise ModelFileError(f"{str(path)!r} is not a regular file; copy the model to a file first.")
+            data = file.read(min(found.st_size, MAX_BYTES) + 1)  # so much memory is taken at once
     except FileNotFoundError as error:
         raise ModelFileError(f"there is no file {str(path)!r}.") from error
     except (OSError, ValueError) as error:  # ValueError: a path that holds a null
@@ -141,33 +156,44 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
+def _open_at_once(path: str, flags: int) -> int:
+    """Open a file without waiting for anybody to write to it, as a pipe would."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def to_json(value: Any) -> bytes:
     """Return a value as JSON; TypeError, ValueError or RecursionError where JSON has no such thing."""
     return json.dumps(value, allow_nan=False, indent=1).encode()
 
 
-def from_json(data: bytes, name: str) -> Any:
+def from_json(data: bytes, name: str, *, most_depth: int = MAX_JSON_DEPTH) -> Any:
     """Return what JSON bytes say, within bounds of size and depth; NaN and infinity are no JSON."""
 
     def no_constant(constant: str) -> NoReturn:
         raise ValueError(f"{constant} is no number")
 
+    def finite(text: str) -> float:
+        number = float(text)
+        return number if isfinite(number) else no_constant(text)
+
     if len(data) > MAX_JSON_BYTES:
         raise ModelFileError(f"{name} has {len(data):,} bytes; the limit is {MAX_JSON_BYTES:,}.")
+    if sum(map(data.count, (b"[", b"{", b",", b":"))) > MAX_JSON_PARTS:
+        raise ModelFileError(f"{name} holds more than {MAX_JSON_PARTS:,} values, which is the limit.")
     try:
-        value = json.loads(data.decode("utf-8"), parse_constant=no_constant)
+        value = json.loads(data.decode("utf-8"), parse_constant=no_constant, parse_float=finite)
     except (ValueError, RecursionError) as error:
         raise damaged(f"{name} is no JSON ({error})") from error
-    if depth(value) > MAX_JSON_DEPTH:
-        raise damaged(f"{name} is nested more than {MAX_JSON_DEPTH} deep")
+    if depth(value, most=most_depth) > most_depth:
+        raise damaged(f"{name} is nested more than {most_depth} deep")
     return value
 
 
-def depth(value: Any, seen: int = 0) -> int:
+def depth(value: Any, seen: int = 0, most: int = MAX_JSON_DEPTH) -> int:
     """Return how deep a JSON value is nested; beyond the limit, only that it is."""
-    if seen > MAX_JSON_DEPTH or not isinstance(value, dict | list) or not value:
+    if seen > most or not isinstance(value, dict | list) or not value:
         return seen
-    return max(depth(v, seen + 1) for v in (value.values() if isinstance(value, dict) else value))
+    return max(depth(v, seen + 1, most) for v in (value.values() if isinstance(value, dict) else value))
 
 
 def array_to_bytes(array: NDArray[Any]) -> bytes:

@@ -22,7 +22,7 @@ def save(
     deployed = replace(deployed, notes=deployed.notes if notes is None else notes)
     data = pack(to_members(deployed))
     from_members(unpack(data))  # what could not be loaded is not written
-    write_atomically(target, data)
+    write_atomically(target, data, ModelFileError)
 
 
 def load_deployed(path: str | PathLike[str]) -> Deployed:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from emsco.checks import check_cache_bytes, check_flag, check_seed
 from emsco.designs.partition import check_max_stages
 from emsco.exceptions import EmscoError, ModelFileError, shown
 from emsco.prices.prices import Costs, PriceList, Prices
 from emsco.promises.guarantee import Guarantee
 from emsco.scoring.objectives import Loss, Objective
-from emsco.stages.learners import check_learning
+from emsco.stages.learners import check_calibration, check_estimator, check_learning
 from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
 
@@ -112,9 +113,17 @@ def _check(parameters: Mapping[str, Any]) -> None:
     """Raise where a number or a name is out of range."""
     if parameters.get("preset", "best") not in PRESETS:
         raise damaged(f"there is no preset {shown(parameters['preset'])}")
-    check_max_stages(parameters.get("max_stages"), 1)
     encoding, C = parameters.get("encoding"), parameters.get("C")
+    check_max_stages(parameters.get("max_stages"), 1)
     check_learning("linear" if encoding is None else encoding, 1.0 if C is None else C)
+    check_seed(parameters.get("random_state"))
+    check_calibration(parameters.get("calibration"))
+    check_cache_bytes(parameters.get("cache_bytes", 1))
+    for name in ESTIMATORS & set(parameters):
+        check_estimator(parameters[name], name)
+    for name in {"removal", "refit", "verbose", "products"} & set(parameters):
+        if parameters[name] is not None:
+            check_flag(parameters[name], name)
 
 
 def search_to_json(search: Any) -> dict[str, Any]:
