@@ -5,15 +5,30 @@ from typing import Any
 
 from numba import njit
 
+_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
 
 def kernel(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Return the decorator of a kernel; ``fastmath`` where the order of a sum may change."""
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:
-            return njit(cache=True, **options)(function)
+            return njit(cache=True, fastmath=fastmath, **_OPTIONS)(function)
         except RuntimeError:  # no folder to keep the compiled code in: compile in every process
-            return njit(**options)(function)
+            return njit(fastmath=fastmath, **_OPTIONS)(function)
 
     return decorate
+
+
+def part(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Any]:
+    """Return the decorator of a function that only kernels call.
+
+    Python cannot call it, so it has no wrapper, no machine code of its own and no place in the cache: it becomes
+    machine code within each kernel.
+    """
+    return njit(fastmath=fastmath, no_cpython_wrapper=True, **_OPTIONS)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """Make a function a piece of each kernel that calls it, as if written there: it is not compiled by itself."""
+    return njit(inline="always")(function)

@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 from tempfile import TemporaryDirectory
+from time import perf_counter
 import warnings
 from zipfile import ZipFile
 

@@ -200,7 +200,7 @@ def boost(
                 for i in range(n_samples):
                     fitted[a, i] = scores[a, i]
         else:
-            probabilities_of(scores, fitted)
+            probabilities_of(scores, n_samples, fitted, residuals)
         for a in range(n_scores):
             for i in range(n_samples):
                 residuals[i] = targets[a, i] - fitted[a, i]
@@ -218,6 +218,12 @@ def boost(
                 values[t, a, k] = learning_rate * min(max(step, -largest_step), largest_step)
             for i in range(n_samples):
                 scores[a, i] += values[t, a, position[i]]
+
+
+@kernel()
+def probabilities(scores: Array, total: Array, fitted: Array) -> None:
+    """Fill class probabilities of scores (n_scores, n_rows); with one score, those of the second class."""
+    probabilities_of(scores, scores.shape[1], fitted, total)
 
 
 @kernel()

@@ -14,7 +14,7 @@ import numpy as np
 
 from emsco._compile import kernel
 from emsco._scalar import exponential
-from emsco.stages._logistic import _BLOCK, _add_moves, _add_products, _assemble, _curvature, probabilities_of
+from emsco.stages._logistic import BLOCK, add_products, assemble, curvature_of, moves_of, probabilities_of
 
 Array = Any
 
@@ -93,7 +93,7 @@ def _solve(Z: Array, targets: Array, members: Array, penalty: float, tolerance: 
     trial = np.empty((n_logits, n_samples))
     probabilities = np.empty((n_logits, n_samples))
     residual = np.empty(n_samples)
-    weighted = np.empty((2, _BLOCK))
+    weighted = np.empty((2, BLOCK))
     blocks = np.empty((n_logits * (n_logits + 1) // 2, m, m))
     H = np.empty((n, n))
     gradient = np.empty(n)
@@ -103,22 +103,22 @@ def _solve(Z: Array, targets: Array, members: Array, penalty: float, tolerance: 
         penalties[a * m + m - 1] = 0.0
     weights = current.reshape(n)
     start = np.int64(0)
-    _add_moves(margins, Z, members, current)
+    moves_of(Z, members, weights, margins)
     loss = _loss(margins, targets)
     for _ in range(_MAX_STEPS):
-        probabilities_of(margins, probabilities)
+        probabilities_of(margins, n_samples, probabilities, residual)
         gradient[:] = 0.0
         for a in range(n_logits):
             for i in range(n_samples):
                 residual[i] = probabilities[a, i] - targets[a, i]
-            _add_products(gradient[a * m : (a + 1) * m], residual, Z, members, m, start, n_samples)
+            add_products(gradient[a * m : (a + 1) * m], residual, Z, members, m, start, n_samples)
         worst = 0.0
         for j in range(n):
             worst = max(worst, _violation(weights[j], gradient[j], penalties[j]))
         if worst <= tolerance:
             return True
-        _curvature(blocks, probabilities, Z, members, weighted)
-        _assemble(H, blocks, n_logits, 0.0)
+        curvature_of(probabilities, Z, members, blocks, residual, weighted)
+        assemble(H, blocks, n_logits, m, 0.0)
         for j in range(n):
             for k in range(j):
                 H[k, j] = H[j, k]
@@ -126,7 +126,7 @@ def _solve(Z: Array, targets: Array, members: Array, penalty: float, tolerance: 
         decrease = 0.0  # of the objective, to first order
         for j in range(n):
             decrease += gradient[j] * step[j] + penalties[j] * (abs(weights[j] + step[j]) - abs(weights[j]))
-        _add_moves(moves, Z, members, step.reshape((n_logits, m)))
+        moves_of(Z, members, step, moves)
         size = 1.0
         while True:
             change = 0.0
@@ -157,12 +157,12 @@ def slopes(Z: Array, targets: Array, rows: Array, theta: Array) -> Array:
     probabilities = np.empty((n_logits, n_samples))
     gradient = np.zeros((n_logits, rows.size))
     start = np.int64(0)
-    _add_moves(margins, Z, rows, theta)
-    probabilities_of(margins, probabilities)
+    moves_of(Z, rows, theta.reshape(n_logits * rows.size), margins)
+    probabilities_of(margins, n_samples, probabilities, np.empty(n_samples))
     for a in range(n_logits):
         for i in range(n_samples):
             probabilities[a, i] -= targets[a, i]
-        _add_products(gradient[a], probabilities[a], Z, rows, rows.size, start, n_samples)
+        add_products(gradient[a], probabilities[a], Z, rows, rows.size, start, n_samples)
     return gradient
 
 

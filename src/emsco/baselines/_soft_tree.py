@@ -12,6 +12,7 @@ import numpy as np
 
 from emsco._compile import kernel
 from emsco._scalar import exponential, logistic
+from emsco.stages._logistic import margins_of
 
 Array = Any
 
@@ -392,3 +393,9 @@ def descend(vector: Array, task: Task, price_weight: float, smoothing: float, ma
         if value - new_value <= _SMALL_DROP * max(abs(value), 1.0):
             break
     return values[: n_done + 1]
+
+
+@kernel()
+def route(Z: Array, columns: Array, coef: Array, intercept: Array, scores: Array) -> None:
+    """Fill the scores (1, n_rows) by which a node routes rows: to the right where they are positive."""
+    margins_of(Z, columns, coef, intercept, Z.shape[1], scores)

@@ -10,16 +10,16 @@ import numpy as np
 
 from emsco._compile import kernel
 from emsco.stages._logistic import (
-    _BLOCK,
-    _LAST_MOVE,
-    _MAX_ITERATIONS,
-    _OVERSHOT,
-    _add_moves,
-    _add_products,
-    _factor,
-    _slope,
-    _substitute,
+    BLOCK,
+    LAST_MOVE,
+    MAX_ITERATIONS,
+    OVERSHOT,
+    add_products,
+    factor,
+    moves_of,
     probabilities_of,
+    slope_along,
+    substitute,
 )
 
 Array = Any
@@ -29,15 +29,15 @@ Array = Any
 def _add_curvature(H: Array, Z: Array, rows: Array, curvature: Array, weighted: Array) -> None:
     """H += Z diag(curvature) Z^T, lower triangle."""
     n_samples = curvature.size
-    for start in range(0, n_samples, _BLOCK):
-        stop = min(start + _BLOCK, n_samples)
+    for start in range(0, n_samples, BLOCK):
+        stop = min(start + BLOCK, n_samples)
         v = curvature[start:stop]
         part = weighted[: stop - start]
         for j in range(rows.size):
             z = Z[j, start:stop]
             for i in range(v.size):
                 part[i] = v[i] * z[i]
-            _add_products(H[j], part, Z, rows, j + 1, start, stop)
+            add_products(H[j], part, Z, rows, j + 1, start, stop)
 
 
 @kernel()
@@ -54,52 +54,52 @@ def fit(Z: Array, target: Array, rows: Array, weights: Array, ridge: float, thet
     chances = np.empty((1, n_samples))
     residuals = np.empty((1, n_samples))
     curvature = np.empty(n_samples)
-    weighted = np.empty(_BLOCK)
+    weighted = np.empty(BLOCK)
     H = np.empty((m, m))
     gradient = np.empty(m)
-    step = np.zeros((1, m))
-    current = np.empty((1, m))
+    step = np.zeros(m)
+    current = np.empty(m)
     for f in range(n_fits):
         weight = weights[f]
         current[:] = 0.0
         margins[:] = 0.0
         slope = 0.0
-        for iteration in range(_MAX_ITERATIONS):
+        for iteration in range(MAX_ITERATIONS):
             size = 1.0
             while True:
-                probabilities_of(margins, chances)
+                probabilities_of(margins, n_samples, chances, curvature)
                 for i in range(n_samples):
                     residuals[0, i] = weight[i] * (chances[0, i] - target[i])
                 if iteration == 0 or size < 1e-9:
                     break
-                if _slope(residuals, moves, current, step, ridge) <= -_OVERSHOT * slope:
+                if slope_along(residuals, moves, current, step, m, ridge) <= -OVERSHOT * slope:
                     break
                 size /= 2.0
                 for i in range(n_samples):
                     margins[0, i] -= size * moves[0, i]
                 for j in range(m):
-                    current[0, j] -= size * step[0, j]
+                    current[j] -= size * step[j]
             gradient[:] = 0.0
-            _add_products(gradient, residuals[0], Z, rows, m, start, n_samples)
+            add_products(gradient, residuals[0], Z, rows, m, start, n_samples)
             H[:] = 0.0
             for i in range(n_samples):
                 curvature[i] = weight[i] * chances[0, i] * (1.0 - chances[0, i])
             _add_curvature(H, Z, rows, curvature, weighted)
             for j in range(m - 1):
-                gradient[j] += ridge * current[0, j]
+                gradient[j] += ridge * current[j]
                 H[j, j] += ridge
-            _factor(H)
+            factor(H, m)
             for j in range(m):
-                step[0, j] = -gradient[j]
-            _substitute(H, step.reshape(m))
+                step[j] = -gradient[j]
+            substitute(H, step, m)
             slope = 0.0
             for j in range(m):
-                slope += step[0, j] * gradient[j]
-            largest = _add_moves(moves, Z, rows, step)
+                slope += step[j] * gradient[j]
+            largest = moves_of(Z, rows, step, moves)
             for j in range(m):
-                current[0, j] += step[0, j]
+                current[j] += step[j]
             for i in range(n_samples):
                 margins[0, i] += moves[0, i]
-            if largest < _LAST_MOVE:
+            if largest < LAST_MOVE:
                 break
-        theta[f] = current[0]
+        theta[f] = current

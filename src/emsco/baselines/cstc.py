@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from emsco.baselines._soft_tree import Task, descend
+from emsco.baselines._soft_tree import Task, descend, route
 from emsco.baselines.base import BoolArray, Candidate, Figures, FloatArray, Rival, Trace, combined, measure
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import PriceList
@@ -223,7 +223,7 @@ class Tree:
             Z_node = np.ascontiguousarray(Z[:, rows])
             if k in self.routers:
                 score = np.empty((1, rows.size))
-                kernel.margins_of(Z_node, node.columns, node.coef, node.intercept, score)
+                route(Z_node, node.columns, node.coef, node.intercept, score)
                 waiting += [(2 * k + 1, rows[score[0] <= 0]), (2 * k + 2, rows[score[0] > 0])]
             else:
                 trace.probabilities[rows] = kernel.predict(Z_node, node.columns, node.coef, node.intercept).T

@@ -229,9 +229,9 @@ class _Ensemble:
             rows = np.vstack([score, np.ones(labels.size)])
             gram, cross, both = np.zeros((2, 2)), np.zeros((1, 2)), np.arange(2)
             logistic.moments(rows, targets, both, gram, cross)
-            logistic.fit(
-                rows, targets, gram, cross, both, np.array([0, 2]), _CALIBRATION_RIDGE, sigmoid.reshape(1, 1, 2)
-            )
+            work = logistic.workspace(1, labels.size, 2)
+            arguments = (rows, targets, gram, cross, both, np.array([0, 2]), _CALIBRATION_RIDGE)
+            logistic.fit(*arguments, sigmoid.reshape(1, 1, 2), work)
         return replace(self, sigmoids=sigmoids)
 
     def trace(self, Z: FloatArray) -> Trace:
@@ -240,7 +240,7 @@ class _Ensemble:
             read[:] = self.used
         if self.sigmoids is None:
             probabilities = np.empty_like(scores)
-            logistic.probabilities_of(scores, probabilities)
+            boosting.probabilities(scores, np.empty(scores.shape[1]), probabilities)
         else:
             probabilities = expit(self.sigmoids[:, :1] * scores + self.sigmoids[:, 1:])
             probabilities /= probabilities.sum(axis=0) if len(scores) > 1 else 1.0

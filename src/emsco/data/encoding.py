@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 import warnings
 
 import numpy as np
@@ -46,6 +46,11 @@ class NumberCode:
         """Names of the encoded columns."""
         return (self.name, f"{self.name} missing") if self.flags_missing else (self.name,)
 
+    @property
+    def missing_at(self) -> int | None:
+        """Which of the encoded columns says *missing*, if one does."""
+        return 1 if self.flags_missing else None
+
     def encode(self, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
         """Write the encoded columns of ``values``, the given rows of a table, into ``out`` (n_encoded, n_rows)."""
         numbers = to_numbers(values, self.name, rows)
@@ -56,15 +61,15 @@ class NumberCode:
         np.clip(encoded, -FARTHEST, FARTHEST, out=encoded)
         missing = np.isnan(numbers)
         encoded[missing] = 0.0
-        if self.flags_missing:
-            out[1] = missing
+        if self.missing_at is not None:
+            out[self.missing_at] = missing
 
     def encode_one(self, number: float | None, out: list[float], start: int) -> None:
         """Write one finite number, None for a missing one, into zeros from ``out[start]`` on, as ``encode`` does."""
         if number is not None:
             out[start] = min(max((number - self.mean) * self.inverse_scale, -FARTHEST), FARTHEST)
-        elif self.flags_missing:
-            out[start + 1] = 1.0
+        elif self.missing_at is not None:
+            out[start + self.missing_at] = 1.0
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,11 @@ class CurveCode(NumberCode):
         shown = tuple(f"{self.name} curve {i + 1}" for i in range(len(self.curves)))
         return (*shown, f"{self.name} missing") if self.flags_missing else shown
 
+    @property
+    def missing_at(self) -> int | None:
+        """Which of the encoded columns says *missing*, if one does."""
+        return len(self.curves) if self.flags_missing else None
+
     def encode(self, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
         """Write the encoded columns of ``values``, the given rows of a table, into ``out`` (n_encoded, n_rows)."""
         numbers = to_numbers(values, self.name, rows)
@@ -105,14 +115,14 @@ class CurveCode(NumberCode):
                 encoded[numbers == 0] = self.at_zero[i]
             encoded[missing] = 0.0
             out[i] = encoded
-        if self.flags_missing:
-            out[len(curves)] = missing
+        if self.missing_at is not None:
+            out[self.missing_at] = missing
 
     def encode_one(self, number: float | None, out: list[float], start: int) -> None:
         """Write one finite number, None for a missing one, into zeros from ``out[start]`` on, as ``encode`` does."""
         if number is None:
-            if self.flags_missing:
-                out[start + len(self.curves)] = 1.0
+            if self.missing_at is not None:
+                out[start + self.missing_at] = 1.0
             return
         if number == 0 and self.at_zero is not None:
             out[start : start + len(self.curves)] = self.at_zero
@@ -164,6 +174,39 @@ class CategoryCode:
 
 
 ColumnCode = NumberCode | CategoryCode
+
+
+class NumberTable(NamedTuple):
+    """How columns of numbers are encoded, as arrays: what the codes say, for compiled readers.
+
+    Attributes
+    ----------
+    n_encoded : int
+    mean, inverse_scale : ndarray of shape (n_columns,)
+    place : ndarray of shape (n_columns,)
+        First encoded column of each.
+    missing_at : ndarray of shape (n_columns,)
+        The encoded column that says *missing*, or -1.
+    curve_start : ndarray of shape (n_columns + 1,)
+        Column c has the curves ``curve_start[c]:curve_start[c + 1]``; one without curves is a line.
+    n_knots : ndarray of shape (n_columns,)
+    knots : ndarray of shape (n_columns, most_knots)
+    values : ndarray of shape (n_curves, most_knots)
+        Of each curve its value at the knots of its column.
+    at_zero : ndarray of shape (n_curves,)
+        Its value where the cell is 0; NaN if that is what the knots say.
+    """
+
+    n_encoded: int
+    mean: NDArray[np.float64]
+    inverse_scale: NDArray[np.float64]
+    place: NDArray[np.int64]
+    missing_at: NDArray[np.int64]
+    curve_start: NDArray[np.int64]
+    n_knots: NDArray[np.int64]
+    knots: NDArray[np.float64]
+    values: NDArray[np.float64]
+    at_zero: NDArray[np.float64]
 
 
 class Encoder:
@@ -224,6 +267,34 @@ class Encoder:
     def encoded_names(self) -> tuple[str, ...]:
         """Names of the encoded columns."""
         return tuple(name for code in self.codes for name in code.names)
+
+    def numbers(self) -> NumberTable | None:
+        """Return the codes as arrays; None unless all columns are numbers."""
+        codes = [code for code in self.codes if isinstance(code, NumberCode)]
+        if len(codes) < len(self.codes):
+            return None
+        bent = {c: code for c, code in enumerate(codes) if isinstance(code, CurveCode)}
+        n_curves = np.array([len(bent[c].curves) if c in bent else 0 for c in range(len(codes))])
+        n_knots = np.array([len(bent[c].knots) if c in bent else 0 for c in range(len(codes))])
+        table = NumberTable(
+            self.n_encoded,
+            mean=np.array([code.mean for code in codes]),
+            inverse_scale=np.array([code.inverse_scale for code in codes]),
+            place=self.starts[:-1].astype(np.int64),
+            missing_at=np.where([code.flags_missing for code in codes], self.starts[1:] - 1, -1),
+            curve_start=np.concatenate([[0], np.cumsum(n_curves)]),
+            n_knots=n_knots,
+            knots=np.zeros((len(codes), n_knots.max(initial=2))),
+            values=np.zeros((n_curves.sum(), n_knots.max(initial=2))),
+            at_zero=np.full(n_curves.sum(), np.nan),
+        )
+        for c, code in bent.items():
+            curves = slice(table.curve_start[c], table.curve_start[c + 1])
+            table.knots[c, : n_knots[c]] = code.knots
+            table.values[curves, : n_knots[c]] = code.curves
+            if code.at_zero is not None:
+                table.at_zero[curves] = code.at_zero
+        return table
 
     def positions(self, columns: Sequence[int]) -> NDArray[np.int64]:
         """Return which encoded columns the given columns of the table become, in ascending order."""

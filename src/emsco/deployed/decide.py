@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray
-from emsco.data.encoding import CurveCode, Encoder, NumberCode
+from emsco.data.encoding import Encoder
 from emsco.data.table import Rows, Table, data_frame, infinite_cell
 from emsco.deployed import _rows as rows
 from emsco.exceptions import InvalidEstimatorError, InvalidInputError, MissingColumnError
@@ -243,45 +243,23 @@ def _flat(matrix: FloatArray) -> tuple[FloatArray, NDArray[np.uint64]]:
 
 def _compiled_arguments(encoder: Encoder, stages: Sequence[Stage]) -> tuple[Any, ...] | None:
     """Return the classifier as arrays for the compiled walk, or None where it does not apply."""
-    codes = [code for code in encoder.codes if isinstance(code, NumberCode)]
+    numbers = encoder.numbers()
     models = [stage.model for stage in stages if isinstance(stage.model, LogisticModel)]
-    if len(codes) < len(encoder.codes) or len(models) < len(stages):
+    if numbers is None or len(models) < len(stages):
         return None
     widest = max(model.coef_.shape[1] for model in models)
     theta = np.zeros((len(models), models[0].coef_.shape[0], widest))
     for weights, model in zip(theta, models, strict=True):
         weights[:, : model.coef_.shape[1]] = model.coef_
     return (
-        encoder.n_encoded,
+        numbers,
         np.concatenate([np.array(stage.new_columns, dtype=np.int64) for stage in stages]),
         np.cumsum([0, *(len(stage.new_columns) for stage in stages)]),
-        np.array([code.mean for code in codes]),
-        np.array([code.inverse_scale for code in codes]),
-        encoder.starts[:-1].astype(np.int64),
-        np.array([code.flags_missing for code in codes]),
-        *_curve_arguments(codes),
         np.concatenate([stage.encoded_columns for stage in stages]),
         np.cumsum([0, *(stage.encoded_columns.size for stage in stages)]),
         theta,
         np.array([model.intercept_ for model in models]),
     )
-
-
-def _curve_arguments(codes: Sequence[NumberCode]) -> tuple[Any, ...]:
-    """Return the curves of all columns as arrays: where those of a column start, knots, values, and values at zero."""
-    bent = [code if isinstance(code, CurveCode) else None for code in codes]
-    n_curves = [len(code.curves) if code else 0 for code in bent]
-    widest = max((len(code.knots) for code in bent if code), default=2)
-    knots = np.full((len(codes), widest), np.nan)
-    values = np.zeros((sum(n_curves), widest))
-    at_zero = np.zeros(sum(n_curves))
-    starts = np.cumsum([0, *n_curves])
-    for c, code in enumerate(bent):
-        if code:
-            knots[c, : len(code.knots)] = code.knots
-            values[starts[c] : starts[c + 1], : len(code.knots)] = code.curves
-            at_zero[starts[c] : starts[c + 1]] = code.at_zero or 0.0
-    return starts, knots, values, at_zero, np.array([bool(code and code.at_zero) for code in bent])
 
 
 def _column(table: Table, position: int | None, name: str, stage: int) -> NDArray[Any]:

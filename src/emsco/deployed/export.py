@@ -143,13 +143,12 @@ def _encode(builder: _Builder, code: ColumnCode, column: str) -> Iterator[str]:
     """Yield the encoded columns of one raw column, each (rows, width), as ``encoding`` makes them."""
     if isinstance(code, CategoryCode):
         marker = _missing_marker(code)
-        keys = {**dict.fromkeys(code.rare, len(code.categories)), **{c: i for i, c in enumerate(code.categories)}}
         number = builder.add(
             "LabelEncoder",
             column,
             domain="ai.onnx.ml",
-            keys_strings=[marker if key is None else key for key in keys],
-            values_int64s=list(keys.values()),
+            keys_strings=[marker if key is None else key for key in code.positions],
+            values_int64s=list(code.positions.values()),
             default_int64=-1,
         )
         same = builder.add("Equal", number, builder.constant(np.arange(len(code.names))[None]))
@@ -163,7 +162,7 @@ def _encode(builder: _Builder, code: ColumnCode, column: str) -> Iterator[str]:
     near = builder.add("Clip", scaled, builder.constant(-FARTHEST), builder.constant(FARTHEST))
     missing = builder.add("IsNaN", column)
     yield builder.add("Where", missing, builder.constant(0.0), near)
-    if code.flags_missing:
+    if code.missing_at is not None:
         yield builder.cast(missing, "DOUBLE")
 
 
@@ -182,7 +181,7 @@ def _encode_curves(builder: _Builder, code: CurveCode, column: str) -> Iterator[
         is_zero = builder.add("Equal", known, builder.constant(0.0))
         encoded = builder.add("Where", is_zero, builder.constant(np.array([code.at_zero])), encoded)
     yield builder.add("Where", missing, builder.constant(0.0), encoded)
-    if code.flags_missing:
+    if code.missing_at is not None:
         yield builder.cast(missing, "DOUBLE")
 
 

@@ -8,29 +8,74 @@ not on its neighbours in the batch, nor on the number of threads.
 
 The objective is scikit-learn's: sum of log-losses + ridge / 2 * ||coefficients||^2, with ridge = 1 / C and the
 intercepts unpenalised.
+
+Compilation is most of a first search, so kernels get the arrays they work in from `workspace`, and clear them by loops:
+every form of ``np.empty``, ``max`` or ``a[:] = b`` is another function to compile, some of them for seconds.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from emsco._compile import kernel
+from emsco._compile import inlined, kernel, part
 from emsco._scalar import exponential, fma, logistic
 
 Array = Any  # numba sees concrete arrays; a precise annotation would only be repeated in every signature
 
-_BLOCK = 512  # samples handled at a time: the columns of one block stay in the first-level cache
-_MAX_ITERATIONS = 200
+BLOCK = 512  # samples handled at a time: the columns of one block stay in the first-level cache
+MAX_ITERATIONS = 200
 # A step that moves no margin of a training sample by more than this is the last. The error left is smaller by a factor
 # of at least a hundred (see below); samples far outside the training data see a multiple of it.
-_LAST_MOVE = 1e-6
+LAST_MOVE = 1e-6
 # After a step that moves no margin by more than this, the curvature has changed by about as little: keep its factor.
 _SAME_CURVATURE = 1e-2
-_OVERSHOT = 0.5  # a step is halved when the slope at its end points back with more than this share of its start
+OVERSHOT = 0.5  # a step is halved when the slope at its end points back with more than this share of its start
 
 
-@kernel(fastmath=True)
-def _add_products(row: Array, weighted: Array, Z: Array, members: Array, count: int, start: Any, stop: int) -> None:
+class Workspace(NamedTuple):
+    """The arrays in which `fit` works.
+
+    Attributes
+    ----------
+    margins, moves, probabilities, residuals : ndarray of shape (n_logits, n_samples)
+    weight : ndarray of shape (n_samples,)
+    weighted : ndarray of shape (2, BLOCK)
+    blocks : ndarray of shape (n_logits * (n_logits + 1) / 2, m, m)
+        m is the largest number of columns of a set, the intercept's included.
+    H : ndarray of shape (n_logits * m, n_logits * m)
+    current, step, gradient : ndarray of shape (n_logits * m,)
+    """
+
+    margins: Array
+    moves: Array
+    probabilities: Array
+    residuals: Array
+    weight: Array
+    weighted: Array
+    blocks: Array
+    H: Array
+    current: Array
+    step: Array
+    gradient: Array
+
+
+def workspace(n_logits: int, n_samples: int, m: int) -> Workspace:
+    """Return the arrays in which `fit` works, for sets of at most m columns, the intercept's included."""
+    size = n_logits * m
+    return Workspace(
+        *(np.empty((n_logits, n_samples)) for _ in range(4)),
+        weight=np.empty(n_samples),
+        weighted=np.empty((2, BLOCK)),
+        blocks=np.empty((n_logits * (n_logits + 1) // 2, m, m)),
+        H=np.empty((size, size)),
+        current=np.empty(size),
+        step=np.empty(size),
+        gradient=np.empty(size),
+    )
+
+
+@part(fastmath=True)
+def add_products(row: Array, weighted: Array, Z: Array, members: Array, count: int, start: Any, stop: int) -> None:
     """row[m] += weighted . Z[members[m], start:stop] for m < count, four at a time to load ``weighted`` once.
 
     The slices make all indices start at 0, which spares numba the check for negative ones: four times as fast.
@@ -62,11 +107,11 @@ def _add_products(row: Array, weighted: Array, Z: Array, members: Array, count: 
         m += 1
 
 
-@kernel(fastmath=True)
+@part(fastmath=True)
 def _add_pairs(
     row0: Array, row1: Array, even: Array, odd: Array, Z: Array, members: Array, count: int, start: int, stop: int
 ) -> None:
-    """As _add_products, for two rows at once: eight sums from six loads keep the multipliers busy."""
+    """As add_products, for two rows at once: eight sums from six loads keep the multipliers busy."""
     m = 0
     while m + 4 <= count:
         z0 = Z[members[m], start:stop]
@@ -105,57 +150,112 @@ def _add_pairs(
         m += 1
 
 
-@kernel()
-def probabilities_of(margins: Array, probabilities: Array) -> None:
-    """Class probabilities of margins (n_logits, n_samples); with one logit, those of the second class.
+@part()
+def margins_of(Z: Array, columns: Array, theta: Array, intercept: Array, n: int, margins: Array) -> None:
+    """Margins = intercept + theta @ Z[columns] of the first n samples.
 
-    Not in place: overlapping arrays would keep LLVM from vectorising.
+    Term by term: a sample gets the same bits alone or among others.
     """
-    n_logits, n_samples = margins.shape
+    for a in range(margins.shape[0]):
+        margin = margins[a]
+        start = intercept[a]
+        for i in range(n):
+            margin[i] = start
+        j = 0
+        while j + 2 <= columns.size:  # two terms a pass: half the traffic of the sums
+            z0 = Z[columns[j]]
+            z1 = Z[columns[j + 1]]
+            t0 = theta[a, j]
+            t1 = theta[a, j + 1]
+            for i in range(n):
+                margin[i] = fma(t1, z1[i], fma(t0, z0[i], margin[i]))
+            j += 2
+        if j < columns.size:
+            z0 = Z[columns[j]]
+            t0 = theta[a, j]
+            for i in range(n):
+                margin[i] = fma(t0, z0[i], margin[i])
+
+
+@part()
+def probabilities_of(margins: Array, n: int, probabilities: Array, total: Array) -> None:
+    """Class probabilities of n margins (n_logits, n_samples); with one logit, those of the second class.
+
+    Not in place: overlapping arrays would keep LLVM from vectorising. ``total`` is an array to work in.
+    """
+    n_logits = margins.shape[0]
+    first = probabilities[0]
+    margin = margins[0]
     if n_logits == 1:
-        margin = margins[0]
-        probability = probabilities[0]
-        for i in range(n_samples):
-            probability[i] = logistic(margin[i])
+        for i in range(n):
+            first[i] = logistic(margin[i])
         return
-    top = np.empty(n_samples)
-    total = np.zeros(n_samples)
-    for i in range(n_samples):  # top[:] = margins[0] would compile for seconds: the text of its error
-        top[i] = margins[0, i]
+    for i in range(n):  # the first row holds the largest margin until its turn comes, the last
+        first[i] = margin[i]
+        total[i] = 0.0
     for a in range(1, n_logits):
-        for i in range(n_samples):
-            top[i] = max(top[i], margins[a, i])
+        margin = margins[a]
+        for i in range(n):
+            first[i] = margin[i] if margin[i] > first[i] else first[i]
+    for a in range(n_logits - 1, -1, -1):
+        margin = margins[a]
+        probability = probabilities[a]
+        for i in range(n):
+            probability[i] = exponential(margin[i] - first[i])
     for a in range(n_logits):
-        for i in range(n_samples):
-            probabilities[a, i] = exponential(margins[a, i] - top[i])
-        for i in range(n_samples):
-            total[i] += probabilities[a, i]
+        probability = probabilities[a]
+        for i in range(n):
+            total[i] += probability[i]
     for a in range(n_logits):
-        for i in range(n_samples):
-            probabilities[a, i] /= total[i]
+        probability = probabilities[a]
+        for i in range(n):
+            probability[i] /= total[i]
 
 
-@kernel(fastmath=True)
-def _factor(H: Array) -> None:
-    """Overwrite the lower triangle of a positive definite H by its Cholesky factor."""
-    for j in range(H.shape[0]):
-        pivot = H[j, j]
+@part()
+def top_of(probabilities: Array, n: int, confidence: Array, label: Array) -> None:
+    """Top probability of n samples and the class that has it, the lowest index on a tie."""
+    first = probabilities[0]
+    if probabilities.shape[0] == 1:
+        for i in range(n):
+            p = first[i]
+            q = 1.0 - p
+            label[i] = 1 if p > q else 0
+            confidence[i] = p if p > q else q
+        return
+    for i in range(n):
+        confidence[i] = first[i]
+        label[i] = 0
+        for a in range(1, probabilities.shape[0]):
+            if probabilities[a, i] > confidence[i]:
+                confidence[i] = probabilities[a, i]
+                label[i] = a
+
+
+@part(fastmath=True)
+def factor(H: Array, n: int) -> None:
+    """Overwrite the lower triangle of a positive definite H, n x n, by its Cholesky factor."""
+    for j in range(n):
+        row = H[j]
+        diagonal = row[j]
+        pivot = diagonal
         for k in range(j):
-            pivot -= H[j, k] * H[j, k]
+            pivot -= row[k] * row[k]
         # Rounding may eat a pivot of a nearly singular matrix.
-        pivot = np.sqrt(max(pivot, 1e-14 * H[j, j], 1e-300))
-        H[j, j] = pivot
-        for i in range(j + 1, H.shape[0]):
-            value = H[i, j]
+        least = 1e-14 * diagonal if 1e-14 * diagonal > 1e-300 else 1e-300
+        pivot = np.sqrt(pivot if pivot > least else least)
+        row[j] = pivot
+        for i in range(j + 1, n):
+            other = H[i]
+            value = other[j]
             for k in range(j):
-                value -= H[i, k] * H[j, k]
-            H[i, j] = value / pivot
+                value -= other[k] * row[k]
+            other[j] = value / pivot
 
 
-@kernel(fastmath=True)
-def _substitute(factor: Array, x: Array) -> None:
-    """Overwrite x by the solution of factor factor^T y = x."""
-    n = x.size
+@part(fastmath=True)
+def substitute(factor: Array, x: Array, n: int) -> None:
+    """Overwrite the n values of x by the solution of factor factor^T y = x."""
     for j in range(n):
         value = x[j]
         for k in range(j):
@@ -168,52 +268,57 @@ def _substitute(factor: Array, x: Array) -> None:
         x[j] = value / factor[j, j]
 
 
-@kernel(fastmath=True)
-def _slope(residuals: Array, moves: Array, theta: Array, step: Array, ridge: float) -> float:
+@part(fastmath=True)
+def slope_along(residuals: Array, moves: Array, theta: Array, step: Array, m: int, ridge: float) -> float:
     """Return the derivative of the objective along the step, at the point that gave the residuals."""
-    n_logits, n_samples = residuals.shape
-    m = theta.shape[1]
     slope = 0.0
-    for a in range(n_logits):
-        for i in range(n_samples):
+    for a in range(residuals.shape[0]):
+        for i in range(residuals.shape[1]):
             slope += residuals[a, i] * moves[a, i]
-        for j in range(m - 1):
-            slope += ridge * theta[a, j] * step[a, j]
+        for j in range(a * m, a * m + m - 1):
+            slope += ridge * theta[j] * step[j]
     return slope
 
 
-@kernel(fastmath=True)
-def _add_moves(moves: Array, Z: Array, members: Array, step: Array) -> float:
+@part(fastmath=True)
+def moves_of(Z: Array, members: Array, step: Array, moves: Array) -> float:
     """Set moves = step @ Z[members] and return the largest absolute value."""
-    n_logits, n_samples = moves.shape
     largest = 0.0
-    for a in range(n_logits):
+    m = members.size
+    n_samples = moves.shape[1]
+    for a in range(moves.shape[0]):
         move = moves[a]
-        move[:] = 0.0
-        for j in range(members.size):
+        for i in range(n_samples):
+            move[i] = 0.0
+        for j in range(m):
             z = Z[members[j]]
-            s = step[a, j]
+            s = step[a * m + j]
             for i in range(n_samples):
                 move[i] += s * z[i]
         for i in range(n_samples):
-            largest = max(largest, abs(move[i]))
+            largest = abs(move[i]) if abs(move[i]) > largest else largest
     return largest
 
 
-@kernel(fastmath=True)
-def _curvature(blocks: Array, probabilities: Array, Z: Array, members: Array, weighted: Array) -> None:
-    """blocks[pair] = Z[members] diag(p_a (1[a = b] - p_b)) Z[members]^T, lower triangles, for logits b <= a."""
+@part(fastmath=True)
+def curvature_of(probabilities: Array, Z: Array, members: Array, blocks: Array, weight: Array, weighted: Array) -> None:
+    """blocks[pair] = Z[members] diag(p_a (1[a = b] - p_b)) Z[members]^T, lower triangles, for logits b <= a.
+
+    ``weight`` and ``weighted`` are arrays to work in.
+    """
     n_logits, n_samples = probabilities.shape
     m = members.size
-    weight = np.empty(n_samples)
-    blocks[:] = 0.0
     pair = 0
     for a in range(n_logits):
         for b in range(a + 1):
+            block = blocks[pair]
+            for j in range(m):
+                for k in range(m):
+                    block[j, k] = 0.0
             for i in range(n_samples):
                 weight[i] = probabilities[a, i] * ((1.0 if a == b else 0.0) - probabilities[b, i])
-            for start in range(0, n_samples, _BLOCK):
-                stop = min(start + _BLOCK, n_samples)
+            for start in range(0, n_samples, BLOCK):
+                stop = start + BLOCK if start + BLOCK < n_samples else n_samples
                 v = weight[start:stop]
                 even = weighted[0, : stop - start]
                 odd = weighted[1, : stop - start]
@@ -224,36 +329,34 @@ def _curvature(blocks: Array, probabilities: Array, Z: Array, members: Array, we
                         even[i] = v[i] * z0[i]
                         odd[i] = v[i] * z1[i]
                     # Both rows up to the longer one: the entry above the diagonal is never read.
-                    _add_pairs(blocks[pair, j], blocks[pair, j + 1], even, odd, Z, members, j + 2, start, stop)
+                    _add_pairs(block[j], block[j + 1], even, odd, Z, members, j + 2, start, stop)
                 if m % 2:
                     z0 = Z[members[m - 1], start:stop]
                     for i in range(v.size):
                         even[i] = v[i] * z0[i]
-                    _add_products(blocks[pair, m - 1], even, Z, members, m, start, stop)
+                    add_products(block[m - 1], even, Z, members, m, start, stop)
             pair += 1
 
 
-@kernel()
-def _assemble(H: Array, blocks: Array, n_logits: int, ridge: float) -> None:
-    """Lower triangle of the Hessian from its blocks."""
-    m = blocks.shape[1]
+@part()
+def assemble(H: Array, blocks: Array, n_logits: int, m: int, ridge: float) -> None:
+    """Lower triangle of the Hessian from its blocks, m x m."""
     pair = 0
     for a in range(n_logits):
         for b in range(a + 1):
             for j in range(m):
                 for k in range(j + 1):
-                    H[a * m + j, b * m + k] = blocks[pair, j, k]
+                    value = blocks[pair, j, k]
+                    H[a * m + j, b * m + k] = value
                     if a != b:
-                        H[a * m + k, b * m + j] = blocks[pair, j, k]
-            pair += 1
-        for j in range(m - 1):
-            H[a * m + j, a * m + j] += ridge
-    if n_logits > 1:
-        # Adding one number to all intercepts changes no probability, so H is singular in that direction. The
-        # gradient has no part in it: stiffening it changes nothing but the rank.
-        for a in range(n_logits):
-            for b in range(a + 1):
+                        H[a * m + k, b * m + j] = value
+            if n_logits > 1:
+                # Adding one number to all intercepts changes no probability, so H is singular in that direction. The
+                # gradient has no part in it: stiffening it changes nothing but the rank.
                 H[a * m + m - 1, b * m + m - 1] += 1.0
+            pair += 1
+        for j in range(a * m, a * m + m - 1):
+            H[j, j] += ridge
 
 
 @kernel()
@@ -264,15 +367,72 @@ def moments(Z: Array, targets: Array, rows: Array, gram: Array, cross: Array) ->
     """
     start = np.int64(0)  # a literal 0 would be a type of its own, compiled apart
     for j in range(rows.size):
-        _add_products(gram[j], Z[j], Z, rows, j + 1, start, Z.shape[1])
+        add_products(gram[j], Z[j], Z, rows, j + 1, start, Z.shape[1])
     for a in range(targets.shape[0]):
-        _add_products(cross[a], targets[a], Z, rows, rows.size, start, Z.shape[1])
+        add_products(cross[a], targets[a], Z, rows, rows.size, start, Z.shape[1])
+
+
+@inlined
+def _begin(gram: Array, cross: Array, columns: Array, n_samples: int, work: Workspace) -> None:
+    """Start at the class frequencies: fill weights, margins, gradient and curvature."""
+    margins, _, _, _, _, _, blocks, _, current, _, gradient = work
+    n_logits = cross.shape[0]
+    m = columns.size
+    ones = gram.shape[0] - 1
+    pair = 0
+    for a in range(n_logits):
+        prior = cross[a, ones] / n_samples
+        intercept = np.log(prior / (1.0 - prior)) if n_logits == 1 else np.log(prior)
+        for i in range(n_samples):
+            margins[a, i] = intercept
+        for b in range(a + 1):
+            weight = prior * ((1.0 if a == b else 0.0) - cross[b, ones] / n_samples)
+            for j in range(m):
+                for k in range(j + 1):
+                    blocks[pair, j, k] = weight * gram[columns[j], columns[k]]
+            pair += 1
+        for j in range(m):
+            current[a * m + j] = 0.0
+            gradient[a * m + j] = prior * gram[ones, columns[j]] - cross[a, columns[j]]
+        current[a * m + m - 1] = intercept
+
+
+@inlined
+def _go_on(Z: Array, targets: Array, columns: Array, ridge: float, slope: float, bends: bool, work: Workspace) -> None:
+    """Halve the last step while it overshoots, then fill the gradient and, if it ``bends``, the curvature."""
+    margins, moves, probabilities, residuals, weight, weighted, blocks, _, current, step, gradient = work
+    n_logits, n_samples = targets.shape
+    m = columns.size
+    size = 1.0
+    while True:
+        probabilities_of(margins, n_samples, probabilities, weight)
+        for a in range(n_logits):
+            for i in range(n_samples):
+                residuals[a, i] = probabilities[a, i] - targets[a, i]
+        if slope_along(residuals, moves, current, step, m, ridge) <= -OVERSHOT * slope or size < 1e-9:
+            break
+        size /= 2.0
+        for a in range(n_logits):
+            for i in range(n_samples):
+                margins[a, i] -= size * moves[a, i]
+        for j in range(n_logits * m):
+            current[j] -= size * step[j]
+    for j in range(n_logits * m):
+        gradient[j] = 0.0
+    start = np.int64(0)
+    for a in range(n_logits):
+        add_products(gradient[a * m : (a + 1) * m], residuals[a], Z, columns, m, start, n_samples)
+        for j in range(a * m, a * m + m - 1):
+            gradient[j] += ridge * current[j]
+    if bends:
+        curvature_of(probabilities, Z, columns, blocks, weight, weighted)
 
 
 @kernel()
 def fit(
-    Z: Array, targets: Array, gram: Array, cross: Array, members: Array, starts: Array, ridge: float, theta: Array
-) -> int:
+    Z: Array, targets: Array, gram: Array, cross: Array, members: Array, starts: Array, ridge: float, theta: Array,
+    work: Workspace,
+) -> int:  # fmt: skip
     """Fill theta (n_sets, n_logits, n_columns + 1) with the minimisers; columns outside a set keep what they hold.
 
     Returns how many sets did not converge.
@@ -280,145 +440,92 @@ def fit(
     ``targets`` is (n_logits, n_samples), one where the sample is of the logit's class. ``gram`` and ``cross`` are
     its ``moments``: they give gradient and Hessian at the class frequencies, where every set starts, for a copy.
     """
+    margins, moves, _, _, _, _, blocks, H, current, step, gradient = work
     n_logits, n_samples = targets.shape
-    start = np.int64(0)
-    priors = np.empty(n_logits)
-    for a in range(n_logits):
-        priors[a] = cross[a, Z.shape[0] - 1] / n_samples
-    margins = np.empty((n_logits, n_samples))
-    moves = np.empty((n_logits, n_samples))
-    probabilities = np.empty((n_logits, n_samples))
-    residuals = np.empty((n_logits, n_samples))
-    weighted = np.empty((2, _BLOCK))
     n_failed = 0
     for s in range(starts.size - 1):
         columns = members[starts[s] : starts[s + 1]]
         m = columns.size
-        current = np.zeros((n_logits, m))
-        step = np.zeros((n_logits, m))
-        gradient = np.empty(n_logits * m)
-        blocks = np.zeros((n_logits * (n_logits + 1) // 2, m, m))
-        H = np.empty((n_logits * m, n_logits * m))
         slope = 0.0
-        largest = np.inf
-        for iteration in range(_MAX_ITERATIONS):
+        largest = 1.0
+        iteration = 0
+        while largest >= LAST_MOVE and iteration < MAX_ITERATIONS:
+            bends = largest > _SAME_CURVATURE
             if iteration == 0:
-                pair = 0
-                for a in range(n_logits):
-                    prior = priors[a]
-                    current[a, m - 1] = np.log(prior / (1.0 - prior)) if n_logits == 1 else np.log(prior)
-                    margins[a, :] = current[a, m - 1]
-                    for b in range(a + 1):
-                        weight = prior * ((1.0 if a == b else 0.0) - priors[b])
-                        for j in range(m):
-                            for k in range(j + 1):
-                                blocks[pair, j, k] = weight * gram[columns[j], columns[k]]
-                        pair += 1
-                    for j in range(m):
-                        gradient[a * m + j] = prior * gram[Z.shape[0] - 1, columns[j]] - cross[a, columns[j]]
+                _begin(gram, cross, columns, n_samples, work)
             else:
-                size = 1.0
-                while True:
-                    probabilities_of(margins, probabilities)
-                    for a in range(n_logits):
-                        for i in range(n_samples):
-                            residuals[a, i] = probabilities[a, i] - targets[a, i]
-                    if _slope(residuals, moves, current, step, ridge) <= -_OVERSHOT * slope or size < 1e-9:
-                        break
-                    size /= 2.0
-                    for a in range(n_logits):
-                        for i in range(n_samples):
-                            margins[a, i] -= size * moves[a, i]
-                        for j in range(m):
-                            current[a, j] -= size * step[a, j]
-                gradient[:] = 0.0
-                for a in range(n_logits):
-                    _add_products(gradient[a * m : (a + 1) * m], residuals[a], Z, columns, m, start, n_samples)
-                    for j in range(m - 1):
-                        gradient[a * m + j] += ridge * current[a, j]
-                if largest > _SAME_CURVATURE:
-                    _curvature(blocks, probabilities, Z, columns, weighted)
-            if largest > _SAME_CURVATURE:
-                _assemble(H, blocks, n_logits, ridge)
-                _factor(H)
-            for a in range(n_logits):
-                for j in range(m):
-                    step[a, j] = -gradient[a * m + j]
-            _substitute(H, step.reshape(n_logits * m))
+                _go_on(Z, targets, columns, ridge, slope, bends, work)
+            if bends:
+                assemble(H, blocks, n_logits, m, ridge)
+                factor(H, n_logits * m)
+            for j in range(n_logits * m):
+                step[j] = -gradient[j]
+            substitute(H, step, n_logits * m)
+            largest = moves_of(Z, columns, step, moves)
             slope = 0.0
+            for j in range(n_logits * m):
+                slope += step[j] * gradient[j]
+                current[j] += step[j]
             for a in range(n_logits):
-                for j in range(m):
-                    slope += step[a, j] * gradient[a * m + j]
-            largest = _add_moves(moves, Z, columns, step)
-            for a in range(n_logits):
-                for j in range(m):
-                    current[a, j] += step[a, j]
                 for i in range(n_samples):
                     margins[a, i] += moves[a, i]
-            if largest < _LAST_MOVE:
-                break
-        n_failed += 0 if largest < _LAST_MOVE else 1
+            iteration += 1
+        n_failed += 0 if largest < LAST_MOVE else 1
         for a in range(n_logits):
             for j in range(m):
-                theta[s, a, columns[j]] = current[a, j]
+                theta[s, a, columns[j]] = current[a * m + j]
     return n_failed
 
 
 @kernel()
-def margins_of(Z: Array, columns: Array, theta: Array, intercept: Array, margins: Array) -> None:
-    """Margins = intercept + theta @ Z[columns], term by term: a sample gets the same bits alone or among others."""
-    n_logits, n_samples = margins.shape
-    for a in range(n_logits):
-        margin = margins[a]
-        start = intercept[a]
-        for i in range(n_samples):
-            margin[i] = start
-        j = 0
-        while j + 2 <= columns.size:  # two terms a pass: half the traffic of the sums
-            z0 = Z[columns[j]]
-            z1 = Z[columns[j + 1]]
-            t0 = theta[a, j]
-            t1 = theta[a, j + 1]
-            for i in range(n_samples):
-                margin[i] = fma(t1, z1[i], fma(t0, z0[i], margin[i]))
-            j += 2
-        if j < columns.size:
-            z0 = Z[columns[j]]
-            t0 = theta[a, j]
-            for i in range(n_samples):
-                margin[i] = fma(t0, z0[i], margin[i])
-
-
-@kernel()
-def predict(Z: Array, columns: Array, theta: Array, intercept: Array) -> Array:
-    """Class probabilities (n_classes, n_samples) of one model; theta is (n_logits, columns.size)."""
+def _predict(
+    Z: Array, columns: Array, theta: Array, intercept: Array, margins: Array, total: Array, probabilities: Array
+) -> None:
+    """Fill probabilities (n_classes, n_samples)."""
     n_logits = theta.shape[0]
     n_samples = Z.shape[1]
+    margins_of(Z, columns, theta, intercept, n_samples, margins)
+    if n_logits > 1:
+        probabilities_of(margins, n_samples, probabilities, total)
+        return
+    first = probabilities[0]
+    second = probabilities[1:]
+    probabilities_of(margins, n_samples, second, total)
+    for i in range(n_samples):
+        first[i] = 1.0 - second[0, i]
+
+
+def predict(Z: Array, columns: Array, theta: Array, intercept: Array) -> Array:
+    """Class probabilities (n_classes, n_samples) of one model; theta is (n_logits, columns.size)."""
+    n_logits, n_samples = len(theta), Z.shape[1]
     probabilities = np.empty((max(n_logits, 2), n_samples))
-    margins = np.empty((n_logits, n_samples))
-    margins_of(Z, columns, theta, intercept, margins)
-    probabilities_of(margins, probabilities[probabilities.shape[0] - n_logits :])
-    if n_logits == 1:
-        for i in range(n_samples):
-            probabilities[0, i] = 1.0 - probabilities[1, i]
+    work = np.empty((n_logits + 1, n_samples))
+    _predict(Z, columns, theta, intercept, work[:-1], work[-1], probabilities)
     return probabilities
 
 
 @kernel()
-def outcomes(Z: Array, members: Array, starts: Array, theta: Array, confidence: Array, label: Array) -> None:
-    """Top class probability (n_sets, n_samples) and the class that has it, the lowest index on a tie."""
+def _outcomes(
+    Z: Array, members: Array, starts: Array, theta: Array, confidence: Array, label: Array,
+    chosen: Array, intercept: Array, margins: Array, probabilities: Array, total: Array,
+) -> None:  # fmt: skip
+    """Fill confidence and label; what follows are arrays to work in."""
+    n_logits = theta.shape[1]
     n_samples = Z.shape[1]
     for s in range(starts.size - 1):
         columns = members[starts[s] : starts[s + 1] - 1]
-        chosen = np.empty((theta.shape[1], columns.size))
-        for a in range(theta.shape[1]):
+        for a in range(n_logits):
             for j in range(columns.size):
                 chosen[a, j] = theta[s, a, columns[j]]
-        probabilities = predict(Z, columns, chosen, theta[s, :, theta.shape[2] - 1].copy())
-        for i in range(n_samples):
-            best = 0
-            for a in range(1, probabilities.shape[0]):
-                if probabilities[a, i] > probabilities[best, i]:
-                    best = a
-            confidence[s, i] = probabilities[best, i]
-            label[s, i] = best
+            intercept[a] = theta[s, a, theta.shape[2] - 1]
+        margins_of(Z, columns, chosen, intercept, n_samples, margins)
+        probabilities_of(margins, n_samples, probabilities, total)
+        top_of(probabilities, n_samples, confidence[s], label[s])
+
+
+def outcomes(Z: Array, members: Array, starts: Array, theta: Array, confidence: Array, label: Array) -> None:
+    """Top class probability (n_sets, n_samples) and the class that has it, the lowest index on a tie."""
+    n_logits, n_samples = theta.shape[1], Z.shape[1]
+    margins, probabilities = np.empty((2, n_logits, n_samples))
+    chosen, intercept, total = np.empty(theta.shape[1:]), np.empty(n_logits), np.empty(n_samples)
+    _outcomes(Z, members, starts, theta, confidence, label, chosen, intercept, margins, probabilities, total)

@@ -90,8 +90,9 @@ class LogisticTrainer:
 
         def task(sets: slice) -> None:
             part = starts[sets.start : sets.stop + 1]
+            work = kernel.workspace(*self._targets.shape, int(np.diff(part).max(initial=1)))
             arguments = (self._train, self._targets, self._gram, self._cross, members, part, self._ridge, theta[sets])
-            n_failed.append(kernel.fit(*arguments))
+            n_failed.append(kernel.fit(*arguments, work))
 
         self._run(task, len(feature_sets))
         if sum(n_failed):

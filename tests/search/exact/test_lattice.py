@@ -10,11 +10,11 @@ import pytest
 from emsco import reference
 from emsco.prices.prices import Prices, resolve
 from emsco.scoring._bitset import pack
-from emsco.search.exact import _lattice as kernels
 from emsco.search.exact import lattice
 from emsco.search.exact.incumbents import Incumbents
 from emsco.search.exact.lattice import Bits, Lattice
 from emsco.search.exact.proof import Exact, search_exactly
+from emsco.search.exact.steps import dearest
 from tests.search.exact.test_proof import all_designs
 from tests.strategies import bill, examples, price_models, seeds
 
@@ -159,7 +159,7 @@ def test_the_bounds_of_what_is_to_pay_hold_on_every_way(costs):
         stages = [reference.stage_price(design, j, costs, *rules) for j in range(n_stages)]
         for j in range(n_stages):
             owned = sum(1 << u for u, s in enumerate(design) if s < j)
-            most = kernels._dearest(bits.steps, owned, n)[n_stages - j]
+            most = dearest(bits.steps, np.array([owned]), n)[0, n_stages - j]
             assert cheapest[owned] <= stages[j]
             assert bits.steps.of_rest[owned] <= sum(stages[j:]) <= most
             if j == n_stages - 1:

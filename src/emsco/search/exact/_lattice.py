@@ -10,12 +10,13 @@ waits, how many were told wrong, what was paid, and how many stages may follow. 
 are one from there on. A vector is (q conclusive samples, e wrong ones among them, total cost).
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from emsco._compile import kernel
+from emsco._compile import inlined, kernel, part
 from emsco._scalar import popcount
+from emsco.search.exact.steps import Steps
 
 Array = Any
 
@@ -25,45 +26,7 @@ N_WRONG, PAID, N_WAITING, ROOM, PARENT, ALLOWANCE, SLACK = range(7)
 N_FIGURES = 7
 
 
-class Steps(NamedTuple):
-    """What the stage costs that leads from one set to a larger one.
-
-    Attributes
-    ----------
-    ticks : ndarray of shape (n_sets,)
-        Of each set, the sum of its prices, shared costs included; in parallel, the largest of its own prices.
-    of_rest : ndarray of shape (n_sets,)
-        What the stage costs that leads from each set to everything; 0 from everything, and where a chain may just end.
-    overhead : int
-        What each stage costs besides.
-    parallel : bool
-    members, shared : ndarray of shape (n_groups,)
-        In parallel: the set of units of each group, and the cost they share.
-
-    Notes
-    -----
-    Write c(A, B) for the cost of the stage from A to B, a larger set. The bounds of the search are three facts of it.
-
-    1. c(A, B) >= min over units u not in A of c(A, A + u). The sum of prices grows with B; the largest price of some
-       units is at least the least of all.
-    2. c(A, B) + c(B, C) >= c(A, C): two stages cost no less than one. Sums are equal, and overhead is paid twice. In
-       parallel let u attain c(A, C). If the stage that buys u opens its group, or A has opened it, that stage costs as
-       much. Else u is bought in the second stage for its own price at least, and the first one, which opened the group,
-       has cost the shared cost at least.
-    3. From A to everything in r stages costs at most r overheads and, for sums, c(A, everything) without overhead; in
-       parallel the r largest own prices outside of A and the r largest shared costs of groups that A has not opened:
-       the units by which the stages are charged differ, and so do the groups that they open.
-    """
-
-    ticks: Array
-    of_rest: Array
-    overhead: int
-    parallel: bool
-    members: Array
-    shared: Array
-
-
-@kernel()
+@part()
 def _slowest(ticks: Array, members: Array, shared: Array, owned: int, new: int) -> int:
     """Return what the slowest of some units takes, given those owned, in parallel."""
     slowest = ticks[new]
@@ -73,7 +36,7 @@ def _slowest(ticks: Array, members: Array, shared: Array, owned: int, new: int) 
     return slowest  # type: ignore[no-any-return]
 
 
-@kernel()
+@part()
 def _slowest_from(ticks: Array, members: Array, shared: Array, owned: int, rest: int, slowest: Array) -> None:
     """Write what the step from a set to each larger one takes, in parallel; 0 for the set itself."""
     slowest[owned] = 0
@@ -85,27 +48,7 @@ def _slowest_from(ticks: Array, members: Array, shared: Array, owned: int, rest:
         more = (more - rest) & rest  # the next larger part of the rest
 
 
-@kernel()
-def _dearest(steps: Steps, s: int, n_units: int) -> Array:
-    """Return the most that the way from a set to everything costs, by its number of stages (fact 3 of `Steps`)."""
-    dearest = np.zeros(n_units + 1, np.int64)
-    own = np.zeros(n_units, np.int64)
-    shared = np.zeros(n_units, np.int64)
-    if steps.parallel:
-        for unit in range(n_units):
-            own[unit] = -steps.ticks[(np.int64(1) << unit) & ~s]
-        for g in range(steps.members.size):
-            shared[g] = 0 if steps.members[g] & s else -steps.shared[g]
-        own = own[_ascending(own)]
-        shared = shared[_ascending(shared)]
-    else:
-        own[0] = steps.overhead - steps.of_rest[s]
-    for r in range(n_units):
-        dearest[r + 1] = dearest[r] - own[r] - shared[r] + steps.overhead
-    return dearest
-
-
-@kernel()
+@part()
 def _enter(
     before: Array, s: int, confident: Array, right: Array, wrong_at_last: Array, rejected: Array, after: Array
 ) -> tuple[int, int, int, int]:
@@ -126,6 +69,35 @@ def _enter(
     return n_after, n_wrong, n_rejected, n_wrong_at_last
 
 
+@inlined
+def _hope(
+    waiting: Array, s: int, n_after: int, n_wrong: int, paid: int, price_of_rest: int, limit: Array, rejected: Array,
+    between: Array, doomed: Array, cheapest: Array, removal: bool,
+) -> tuple[int, int]:  # fmt: skip
+    """Return the least that a design through a state can cost, and the most that it may.
+
+    The best that can come: who can be labelled is, rightly if that can be, at the next set if any can. These pay for
+    one more stage at least, the others for all the rest: facts 1 and 2 of `Steps`.
+    """
+    q = limit.shape[0] - 1
+    n_doomed = 0
+    n_between = 0
+    for w in range(waiting.size):
+        stay = waiting[w]
+        q -= popcount(stay & rejected[w] & ~between[s, w])
+        n_doomed += popcount(stay & doomed[s, w])
+        n_between += popcount(stay & between[s, w])
+    e = n_wrong + n_doomed
+    least = paid + n_between * cheapest[s] + (n_after - n_between) * price_of_rest
+    allowance = limit[q, e]
+    if removal:
+        # Whoever waits pays for one more set at least; who can only be told wrong may get no label instead.
+        least = paid + n_after * cheapest[s]
+        for n_spared in range(1, n_doomed + 1):
+            allowance = max(allowance, limit[q - n_spared, e - n_spared])
+    return least, allowance
+
+
 @kernel()
 def grow(
     sets: Array,
@@ -136,6 +108,7 @@ def grow(
     confident: Array,
     right: Array,
     steps: Steps,
+    dearest: Array,
     rejected: Array,
     wrong_at_last: Array,
     between: Array,
@@ -151,7 +124,12 @@ def grow(
     best_set: Array,
     stop: Array,
     removal: bool,
-) -> tuple[Array, Array, Array, int, int]:
+    new: Array,
+    new_waiting: Array,
+    kept: Array,
+    kept_waiting: Array,
+    n_kept_of: Array,
+) -> tuple[Array, Array, int, int]:
     """Extend the states of all proper parts of each of some sets to that set; return the states to keep there.
 
     A state is dropped if everything that it can reach is strictly beaten: by a known vector (a design of q, e costs
@@ -160,18 +138,13 @@ def grow(
     and entered into ``best`` if nothing known beats it. ``spans`` are the states of each set after which two more sets
     may come before everything; those after which one may are not extended here but by `finish`.
 
-    Returns the figures and waiting samples of the kept states, how many there are of each set (those to extend here,
-    then those to finish), how many designs were scored, and how many sets had states cut off by the width.
+    Returns the figures and waiting samples of the kept states, how many designs were scored, and how many sets had
+    states cut off by the width. Adds to ``n_kept_of`` how many states were kept of each set: those to extend here, then
+    those to finish. The four arrays before it are room for states; where it ends, they are replaced by longer ones.
     """
     ticks, of_rest, overhead, parallel, members, shared = steps
     full = (np.int64(1) << n_units) - 1
-    n_words = waiting.shape[1]
     n_samples = limit.shape[0] - 1
-    new = np.empty((1024, N_FIGURES), np.int64)
-    new_waiting = np.empty((1024, n_words), np.uint64)
-    kept = np.empty((1024, N_FIGURES), np.int64)
-    kept_waiting = np.empty((1024, n_words), np.uint64)
-    n_kept_of = np.zeros((sets.size, 2), np.int64)
     n_kept = np.int64(0)
     n_walked = n_cut = 0
     for i in range(sets.size):
@@ -180,7 +153,6 @@ def grow(
         s = sets[i]
         n_rest = popcount(np.uint64(full ^ s)) + (1 if removal else 0)
         price_of_rest = of_rest[s]
-        dearest = _dearest(steps, s, n_units)
         n_new = np.int64(0)  # a plain 0 is a type of its own, and everything called with it is compiled twice
         n_many = np.int64(1024)
         is_cut = False
@@ -212,25 +184,10 @@ def grow(
                 room = min(figures[parent, ROOM] - 1, n_rest)
                 if room < 2 or n_after == 0:
                     continue
-                # The best that can come: who can be labelled is, rightly if that can be, at the next set if any can.
-                # These pay for one more stage at least, the others for all the rest: facts 1 and 2 of `Steps`.
-                q = n_samples
-                e = n_wrong
-                n_doomed = 0
-                n_between = 0
-                for w in range(n_words):
-                    stay = new_waiting[n_new, w]
-                    q -= popcount(stay & rejected[w] & ~between[s, w])
-                    n_doomed += popcount(stay & doomed[s, w])
-                    n_between += popcount(stay & between[s, w])
-                e += n_doomed
-                least = paid + n_between * cheapest[s] + (n_after - n_between) * price_of_rest
-                allowance = limit[q, e]
-                if removal:
-                    # Whoever waits pays for one more set at least; who can only be told wrong may get no label instead.
-                    least = paid + n_after * cheapest[s]
-                    for n_spared in range(1, n_doomed + 1):
-                        allowance = max(allowance, limit[q - n_spared, e - n_spared])
+                least, allowance = _hope(
+                    new_waiting[n_new], s, n_after, n_wrong, paid, price_of_rest, limit, rejected, between, doomed,
+                    cheapest, removal,
+                )  # fmt: skip
                 if least > allowance:
                     continue
                 new[n_new, N_WRONG] = n_wrong
@@ -244,7 +201,7 @@ def grow(
             if n_new > n_many or part == 0:
                 n_chosen = _choose(new, new_waiting, n_new, 8 * width)
                 is_cut = is_cut or n_chosen < n_new
-                n_new = _filter(new, new_waiting, n_chosen, cheapest[s], dearest, fallible[s], rejected)
+                n_new = _filter(new, new_waiting, n_chosen, cheapest[s], dearest[i], fallible[s], rejected)
                 n_many = max(n_many, 2 * n_new)
         n_chosen = _choose(new, new_waiting, n_new, width)
         n_cut += is_cut or n_chosen < n_new
@@ -252,17 +209,17 @@ def grow(
         while n_kept + n_chosen > len(kept):
             kept = _longer(kept)
             kept_waiting = _longer(kept_waiting)
-        for last in (False, True):
+        for last in range(2):
             for j in range(n_chosen):
-                if (new[j, ROOM] == 2) == last:
+                if (new[j, ROOM] == 2) == (last == 1):
                     _copy_row(new, j, kept, n_kept)
                     _copy_row(new_waiting, j, kept_waiting, n_kept)
                     n_kept += 1
-                    n_kept_of[i, int(last)] += 1
-    return kept[:n_kept], kept_waiting[:n_kept], n_kept_of, n_walked, n_cut
+                    n_kept_of[i, last] += 1
+    return kept[:n_kept], kept_waiting[:n_kept], n_walked, n_cut
 
 
-@kernel()
+@part()
 def _longer(array: Array) -> Array:
     """Return a copy of a matrix with room for as many rows again."""
     longer = np.empty((2 * array.shape[0], array.shape[1]), array.dtype)
@@ -271,7 +228,7 @@ def _longer(array: Array) -> Array:
     return longer
 
 
-@kernel()
+@part()
 def _filter(
     new: Array,
     waiting: Array,
@@ -296,12 +253,14 @@ def _filter(
     kept = np.empty(n, np.int64)
     n_wrong = np.empty(n, np.int64)
     room = np.empty(n, np.int64)
-    doubtful = np.empty(n, np.uint64)  # who waits and everything would reject, folded into one word
+    doubtful = np.empty(n, np.int64)  # who waits and everything would reject, folded into one word
     n_kept = 0
-    for b in _ascending(key):  # who beats has the smaller key
-        fold = np.uint64(0)
+    order = _ascending(key)
+    for i in range(n):  # who beats has the smaller key
+        b = order[i]
+        fold = np.int64(0)
         for w in range(n_words):
-            fold |= waiting[b, w] & rejected[w]
+            fold |= np.int64(waiting[b, w] & rejected[w])
         beaten = False
         for j in range(n_kept):
             if doubtful[j] & ~fold or n_wrong[j] > new[b, N_WRONG] or room[j] < new[b, ROOM]:
@@ -343,7 +302,7 @@ def _filter(
     return n_kept
 
 
-@kernel()
+@part()
 def _choose(new: Array, waiting: Array, n: int, width: int) -> int:
     """Move the ``width`` states of the most slack to the front; return how many there are."""
     if n <= width:
@@ -355,11 +314,13 @@ def _choose(new: Array, waiting: Array, n: int, width: int) -> int:
     return width
 
 
-@kernel()
+@part()
 def _ascending(key: Array) -> Array:
     """Return the stable order of the keys: np.argsort, which takes seconds to compile, by merging."""
     n = key.size
-    order = np.arange(n)
+    order = np.empty(n, np.int64)
+    for i in range(n):
+        order[i] = i
     merged = np.empty(n, np.int64)
     width = 1
     while width < n:
@@ -378,11 +339,13 @@ def _ascending(key: Array) -> Array:
     return order
 
 
-@kernel()
+@part()
 def _move_to_front(new: Array, waiting: Array, n: int, rows: Array) -> None:
-    chosen = np.zeros(n, np.bool_)
-    for row in rows:
-        chosen[row] = True
+    chosen = np.empty(n, np.int64)
+    for i in range(n):
+        chosen[i] = 0
+    for i in range(rows.size):
+        chosen[rows[i]] = 1
     to = np.int64(0)
     for i in range(n):
         if chosen[i]:
@@ -391,13 +354,13 @@ def _move_to_front(new: Array, waiting: Array, n: int, rows: Array) -> None:
             to += 1
 
 
-@kernel()
+@part()
 def _copy_row(source: Array, i: int, target: Array, j: int) -> None:
     for column in range(source.shape[1]):
         target[j, column] = source[i, column]
 
 
-@kernel()
+@part()
 def _close(
     before: Array, s: int, confident: Array, right: Array, rejected: Array, right_at_last: Array
 ) -> tuple[int, int, int]:
@@ -429,20 +392,29 @@ def finish(
     best_set: Array,
     stop: Array,
     removal: bool,
-) -> int:
+    ties: bool,
+    charge: Array,
+    found: Array,
+) -> tuple[int, Array]:
     """Score all designs that buy one more set after some states, then all the rest; return how many were scored.
 
-    Nearly all designs of few stages are met here.
+    Nearly all designs of few stages are met here. They are entered into ``best`` if nothing known beats them. To find
+    ``ties``, ``limit[q, e]`` is instead the cost sought, or -1, and the designs of that cost are returned, too. Their
+    rows are the state, the set, q, e, and how many stages may follow the set if nobody waits any more, else 1: the last
+    one, which with ``removal`` is the end. ``charge`` and ``found`` are arrays to work in: by set, and of five columns.
     """
     ticks, of_rest, overhead, parallel, members, shared = steps
     full = (np.int64(1) << n_units) - 1
-    charge = np.empty(full + 1, np.int64) if parallel else ticks  # by set: a stage costs the difference, and overhead
+    if not parallel:
+        charge = ticks  # by set: a stage costs the difference, and overhead
     charged_from = np.int64(-1)
     n_samples = limit.shape[0] - 1
     n_walked = 0
-    for state in states:
+    n_found = 0
+    for i in range(states.size):
         if stop[0]:
             break
+        state = states[i]
         owned = set_of[state]
         rest = full ^ owned
         n_before = figures[state, N_WAITING]
@@ -465,65 +437,14 @@ def finish(
             q = n_samples - n_rejected
             e = q - n_right_before - n_right
             total = paid + n_after * of_rest[s]
-            if total <= limit[q, e] and total < best[q, e]:
-                best[q, e] = total
-                best_parent[q, e] = state
-                best_set[q, e] = s
-    return n_walked
-
-
-@kernel()
-def closing(
-    states: Array,
-    set_of: Array,
-    n_units: int,
-    figures: Array,
-    waiting: Array,
-    confident: Array,
-    right: Array,
-    steps: Steps,
-    rejected: Array,
-    right_at_last: Array,
-    cost_of: Array,
-    stop: Array,
-    removal: bool,
-) -> Array:
-    """Return the designs of vectors sought that buy one more set after some states, then all the rest.
-
-    ``cost_of[q, e]`` is the cost sought, or -1. A row of the result is the state, the set, q, e, and how many stages
-    may follow the set if nobody waits any more, else 1: the last one, which with ``removal`` is the end.
-    """
-    ticks, of_rest, overhead, parallel, members, shared = steps
-    full = (np.int64(1) << n_units) - 1
-    charge = np.empty(full + 1, np.int64) if parallel else ticks  # by set: a stage costs the difference, and overhead
-    charged_from = np.int64(-1)
-    n_samples = cost_of.shape[0] - 1
-    found = np.empty((64, 5), np.int64)
-    n_found = 0
-    for state in states:
-        if stop[0]:
-            break
-        owned = set_of[state]
-        rest = full ^ owned
-        n_before = figures[state, N_WAITING]
-        allowance = figures[state, ALLOWANCE]
-        if parallel and owned != charged_from:
-            _slowest_from(ticks, members, shared, owned, rest, charge)
-            charged_from = owned
-        start = figures[state, PAID] + n_before * (overhead - charge[owned])
-        n_right_before = n_samples - n_before - figures[state, N_WRONG]
-        before = waiting[state]
-        more = rest if removal else (rest - 1) & rest
-        while more:
-            s = owned | more
-            more = (more - 1) & rest
-            paid = start + n_before * charge[s]
-            if paid > allowance:
+            if total > limit[q, e]:
                 continue
-            n_after, n_rejected, n_right = _close(before, s, confident, right, rejected, right_at_last)
-            q = n_samples - n_rejected
-            e = q - n_right_before - n_right
-            if paid + n_after * of_rest[s] == cost_of[q, e]:
+            if not ties:
+                if total < best[q, e]:
+                    best[q, e] = total
+                    best_parent[q, e] = state
+                    best_set[q, e] = s
+            elif total == limit[q, e]:
                 if n_found == len(found):
                     found = _longer(found)
                 found[n_found, 0] = state
@@ -533,7 +454,7 @@ def closing(
                 n_left = popcount(np.uint64(full ^ s)) + (1 if removal else 0)
                 found[n_found, 4] = min(figures[state, ROOM] - 1, n_left) if n_after == 0 else 1
                 n_found += 1
-    return found[:n_found]
+    return n_walked, found[:n_found]
 
 
 @kernel()
@@ -548,14 +469,17 @@ def parents(
     right: Array,
     steps: Steps,
     removal: bool,
+    nobody: Array,
+    after: Array,
+    found: Array,
 ) -> Array:
-    """Return all pairs of a state and one of the targets, states of set s, that it becomes there."""
+    """Return all pairs of a state and one of the targets, states of set s, that it becomes there.
+
+    The last three are an empty set of samples and arrays to work in: for another, and for pairs.
+    """
     ticks, _, overhead, parallel, members, shared = steps
     full = (np.int64(1) << n_units) - 1
     n_rest = popcount(np.uint64(full ^ s)) + (1 if removal else 0)
-    nobody = np.zeros(waiting.shape[1], np.uint64)
-    after = np.empty(waiting.shape[1], np.uint64)
-    found = np.empty((64, 2), np.int64)
     n_found = 0
     part = s
     while part:
@@ -565,7 +489,8 @@ def parents(
             price = _slowest(ticks, members, shared, part, s ^ part) + overhead
         for parent in range(spans[part, 0], spans[part, 1]):
             paid = figures[parent, PAID] + figures[parent, N_WAITING] * price
-            for target in targets:
+            for t in range(targets.size):
+                target = targets[t]
                 if paid != figures[target, PAID]:
                     continue
                 _, n_wrong, _, _ = _enter(waiting[parent], s, confident, right, nobody, nobody, after)

@@ -7,7 +7,7 @@ from emsco.scoring.objectives import Objectives
 from emsco.scoring.ranking import pareto_rank
 from emsco.search.base import Arrays
 
-_NEVER = np.int64(2**62)
+NEVER = np.int64(2**62)
 
 
 Chain = tuple[int, ...]
@@ -30,7 +30,7 @@ class Incumbents:
     def __init__(self, n_samples: int) -> None:
         self._n_samples = n_samples
         self.chains: dict[Vector, Chain] = {}
-        self.limit = np.full((n_samples + 1, n_samples + 1), _NEVER)
+        self.limit = np.full((n_samples + 1, n_samples + 1), NEVER)
 
     @property
     def vectors(self) -> IntArray:
@@ -65,7 +65,7 @@ class Incumbents:
     def _set_limit(self) -> None:
         q, e, cost = (column[:, None] for column in self.vectors.T)
         n = self._n_samples + 1
-        no_better = np.full((n, n + 1), _NEVER)  # the least cost of what is at least as good as q labels, e wrong
+        no_better = np.full((n, n + 1), NEVER)  # the least cost of what is at least as good as q labels, e wrong
         worse = no_better.copy()  # and of what, too, is better in coverage or accuracy
         labels = np.broadcast_to(np.arange(n), (len(q), n))
         wrong = -(-labels * e // np.maximum(q, 1))  # so many wrong ones make them no more accurate

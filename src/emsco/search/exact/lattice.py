@@ -23,7 +23,8 @@ from emsco.scoring.cache import StageCache, sets_at_once, to_bits
 from emsco.scoring.rejection import Threshold
 from emsco.search.base import Arrays, Journal, Progress
 from emsco.search.exact import _lattice as lattice
-from emsco.search.exact.incumbents import _NEVER, Chain, Incumbents, Vector
+from emsco.search.exact.incumbents import NEVER, Chain, Incumbents, Vector
+from emsco.search.exact.steps import Steps, dearest
 from emsco.search.exact.ties import Hit, StateGraph, TiedDesigns
 from emsco.stages.base import StageTrainer
 
@@ -37,7 +38,7 @@ MAX_STATE_BYTES = 2**31  # and as much again while they are moved
 class Bits:
     """What every feature set says of every validation sample, by the integer whose bits are the units it owns.
 
-    ``ticks`` and what follows ``n_units`` is what `emsco.search.exact._lattice.Steps` wants to know.
+    ``ticks`` and what follows ``n_units`` is what `Steps` wants to know.
     """
 
     confident: NDArray[np.uint64]
@@ -52,7 +53,7 @@ class Bits:
     shared: IntArray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @cached_property
-    def steps(self) -> lattice.Steps:
+    def steps(self) -> Steps:
         """What the stage costs that leads from one set to a larger one."""
         of_rest = np.zeros_like(self.ticks) if self.parallel else self.ticks[-1] - self.ticks
         if self.parallel:
@@ -60,7 +61,7 @@ class Bits:
                 slowest = of_rest.reshape(-1, 2, 1 << unit)[:, 0]
                 np.maximum(slowest, self.unit_ticks(unit), out=slowest)
         of_rest[:-1] += self.overhead
-        return lattice.Steps(self.ticks, of_rest, self.overhead, self.parallel, self.members, self.shared)
+        return Steps(self.ticks, of_rest, self.overhead, self.parallel, self.members, self.shared)
 
     def unit_ticks(self, unit: int) -> IntArray:
         """Return what a unit costs, overhead apart, given each set without it, (..., 2**unit), in ascending order."""
@@ -139,7 +140,7 @@ class _States:
     def __init__(self, bits: Bits, max_stages: int) -> None:
         self.spans = np.zeros((2**bits.n_units, 2), dtype=np.int64)
         self.spans[0, 1] = max_stages > 2
-        self._figures = np.array([[0, 0, bits.n_samples, max_stages, -1, _NEVER, 0]])
+        self._figures = np.array([[0, 0, bits.n_samples, max_stages, -1, NEVER, 0]])
         self._waiting = bits.everyone[None].copy()
         self._set_of = np.zeros(1, dtype=np.int64)
         self.n_states = 1
@@ -252,7 +253,7 @@ class Lattice:
         self._states = _States(bits, self._max_stages)
         size = (bits.n_samples + 1,) * 2
         self._tables = [
-            (np.full(size, _NEVER), np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
+            (np.full(size, NEVER), np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
             for _ in range(n_jobs)
         ]
         self.incumbents = Incumbents(bits.n_samples)
@@ -289,10 +290,7 @@ class Lattice:
                 hits[q, e].append(Hit(0, self._full, 0))
 
         def closing(chunk: IntArray, _: int) -> Any:
-            return lattice.closing(
-                chunk, states.set_of, bits.n_units, states.figures, states.waiting, bits.confident, bits.right,
-                self._steps, self._rejected, self._right_at_last, cost_of, self._stop, self._removal,
-            )  # fmt: skip
+            return self._finish(chunk, 0, cost_of, ties=True)[1]
 
         if self._max_stages > 1:
             for _, found in self._run(closing, np.arange(states.n_states), "counting ties", (0.0, 1.0)):
@@ -339,7 +337,7 @@ class Lattice:
         doomed = ~_any_larger(bits.right, bits.n_units)
         doomed &= between if self._removal else self._wrong_at_last
         fallible = _any_larger(bits.confident & ~bits.right, bits.n_units)
-        cheapest = np.full(full + 1, _NEVER)
+        cheapest = np.full(full + 1, NEVER)
         cheapest[full] = 0
         for unit in range(bits.n_units):
             least = cheapest.reshape(-1, 2, 1 << unit)[:, 0]
@@ -357,20 +355,21 @@ class Lattice:
             states.restore(snapshot)
             _, n_layers, n_cut, self.n_walked, n_states[0] = snapshot["progress"].tolist()
         bounds = self._bounds
+        shapes = ((lattice.N_FIGURES, np.int64), (bits.everyone.size, np.uint64))
 
         def grow(sets: IntArray, thread: int) -> Any:
-            return lattice.grow(
+            room = [np.empty((1024, n_columns), dtype) for _ in range(2) for n_columns, dtype in shapes]
+            counts = np.zeros((sets.size, 2), dtype=np.int64)
+            figures, waiting, n_walked, n_cut = lattice.grow(
                 sets, bits.n_units, states.figures, states.waiting, states.spans, bits.confident, bits.right,
-                self._steps, self._rejected, self._wrong_at_last, *bounds, self.incumbents.limit, width,
-                self._most_states, n_states, *self._tables[thread], self._stop, self._removal,
+                self._steps, dearest(self._steps, sets, bits.n_units), self._rejected, self._wrong_at_last, *bounds,
+                self.incumbents.limit, width, self._most_states, n_states, *self._tables[thread], self._stop,
+                self._removal, *room, counts,
             )  # fmt: skip
+            return figures, waiting, counts, n_walked, n_cut
 
         def finish(chunk: IntArray, thread: int) -> Any:
-            return lattice.finish(
-                chunk, states.set_of, bits.n_units, states.figures, states.waiting, bits.confident, bits.right,
-                self._steps, self._rejected, self._right_at_last, self.incumbents.limit, *self._tables[thread],
-                self._stop, self._removal,
-            )  # fmt: skip
+            return self._finish(chunk, thread, self.incumbents.limit, ties=False)[0]
 
         if self._max_stages == 2:
             self.n_walked += sum(n for _, n in self._run(finish, np.arange(1), "searching", (0.0, 1.0)))
@@ -395,6 +394,16 @@ class Lattice:
                 self._journal.save(partial(self._packed, [number, layer, n_cut, self.n_walked, int(n_states[0])]))
         return n_cut
 
+    def _finish(self, chunk: IntArray, thread: int, limit: IntArray, *, ties: bool) -> Any:
+        """Score, or with ``ties`` find, all designs that buy one more set after some states, then all the rest."""
+        bits, states = self._bits, self._states
+        charge = np.empty(self._full + 1 if bits.parallel else 0, dtype=np.int64)
+        return lattice.finish(
+            chunk, states.set_of, bits.n_units, states.figures, states.waiting, bits.confident, bits.right,
+            self._steps, self._rejected, self._right_at_last, limit, *self._tables[thread], self._stop, self._removal,
+            ties, charge, np.empty((64 if ties else 0, 5), dtype=np.int64),
+        )  # fmt: skip
+
     def _packed(self, progress: list[int]) -> Arrays:
         """Return everything that the next layer needs as arrays, the bits included."""
         bits = self._bits
@@ -411,10 +420,10 @@ class Lattice:
         """Make incumbents of the designs in the tables of the threads."""
         found: dict[Vector, Chain] = {}
         for best, parent, last in self._tables:
-            for q, e in np.argwhere(best < _NEVER).tolist():
+            for q, e in np.argwhere(best < NEVER).tolist():
                 chain = (*self._states.chain(int(parent[q, e])), int(last[q, e]))
                 found[q, e, int(best[q, e])] = chain if self._removal else (*chain, self._full)
-            best.fill(_NEVER)
+            best.fill(NEVER)
         if found:
             self.incumbents.add(found)
 
@@ -436,7 +445,8 @@ class Lattice:
             for s in [s for s in at_set if s.bit_count() == size]:
                 found = lattice.parents(
                     np.array(at_set[s]), s, bits.n_units, states.figures, states.waiting, states.spans,
-                    bits.confident, bits.right, self._steps, self._removal,
+                    bits.confident, bits.right, self._steps, self._removal, np.zeros_like(bits.everyone),
+                    np.empty_like(bits.everyone), np.empty((64, 2), dtype=np.int64),
                 )  # fmt: skip
                 for parent, target in found.tolist():
                     graph[target][1].append(parent)
