@@ -84,12 +84,13 @@ def test_how_stages_learn_is_told(fitted):
     summary = summarise(given)
     assert summary["judged"] == "validation"
     assert summary["learning"] == (
-        "Stages learn by logistic regression with C = 2; numbers are seen as ranks. Designs were judged on rows given "
-        "for it, by stages trained on the others."
+        "Stage classifier: logistic regression with C = 2; numbers are encoded as ranks. Designs were validated on the "
+        "rows given for it, by stages trained on the other rows."
     )
     assert (summary["settings"]["encoding"], summary["settings"]["C"]) == ("rank", "2")
     alone = MultiStageClassifier(estimator=GaussianNB(), encoding="spline").fit(HEART.data, HEART.target)
-    assert summarise(alone)["learning"] == "Stages learn by GaussianNB; numbers are seen as ranks with bends."
+    words = "Stage classifier: GaussianNB; numbers are encoded as ranks with spline terms."
+    assert summarise(alone)["learning"] == words
 
 
 def test_units_show_columns_prices_and_groups():

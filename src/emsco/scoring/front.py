@@ -301,7 +301,7 @@ class Front:
         return int(np.argmax(distance.round(9)))
 
     def _nearest_miss(self, limits: dict[str, Any], within: dict[str, NDArray[np.bool_]]) -> str:
-        """Say how far each limit would have to give way for the others to hold."""
+        """Return a message that offers, for each limit, the nearest value at which the other limits hold."""
         figure = {"max_cost": self.mean_cost, "min_coverage": self.coverage, "min_accuracy": self.accuracy}
         offers = []
         for name in limits:
@@ -312,8 +312,8 @@ class Front:
                 offers.append(f"{name} = {nearest:.4g}")
         asked = ", ".join(f"{name} = {value:g}" for name, value in limits.items())
         if not offers:
-            return f"no point of the front has {asked}, nor would it if one of these gave way; relax two of them."
-        return f"no point of the front has {asked}; the nearest gives way to {' or '.join(offers)}."
+            return f"no point of the front has {asked}, and relaxing one of these limits is not enough; relax two."
+        return f"no point of the front has {asked}; there is one with {' or '.join(offers)} instead."
 
     def __iter__(self) -> Iterator[FrontPoint]:
         return (self[i] for i in range(len(self)))
@@ -344,7 +344,7 @@ class Front:
         extra = {name: (values, max(len(name), 8)) for name, values in self.extra.items()}
         names = "".join(f"{name:>{room}}  " for name, (_, room) in extra.items())
         lines = [
-            f"point  fitness  stages  coverage  accuracy   mean cost  {names}what is bought, stage | stage"[:width]
+            f"point  fitness  stages  coverage  accuracy   mean cost  {names}buys, stage | stage"[:width]
         ]
         for i, point in enumerate(self[:most]):
             figures = (
