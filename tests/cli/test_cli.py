@@ -99,7 +99,7 @@ def test_json_of_fit_says_the_same(folder, tmp_path, capsys):
 
 def test_a_limit_that_nothing_meets_loses_no_work(folder, tmp_path, capsys):
     printed = call(capsys, "fit", folder / "heart.csv", *FIT, "--max-cost", 0.01, "-o", tmp_path / "m.emsco", expect=1)
-    assert "error: no point of the front has --max-cost 0.01; there is one with --max-cost " in printed.err
+    assert "error: no point of the front has --max-cost 0.01; set --max-cost " in printed.err
     clf = emsco.load(tmp_path / "m.emsco")
     assert f"The model was written, with point {clf.point_} in use." in printed.err
     assert clf.point_ == clf.front_.choose(best="combined")
@@ -309,7 +309,7 @@ def test_front_lists_points_within_limits(model, capsys):
     assert points[0]["thresholds"] == [[0.8]]
     assert points[0]["stages"] == [[n for n, s in zip(clf.front_.feature_names, clf.front_.designs[points[0]["point"]],
                                     strict=True) if s == j] for j in range(len(points[0]["stages"]))]  # fmt: skip
-    assert "there is one with" in call(capsys, "front", model, "--max-cost", 0.1, expect=1).err
+    assert "set --max-cost" in call(capsys, "front", model, "--max-cost", 0.1, expect=1).err
 
 
 def test_use_puts_another_point_into_use_and_keeps_the_rest(model, capsys):

@@ -312,8 +312,8 @@ class Front:
                 offers.append(f"{name} = {nearest:.4g}")
         asked = ", ".join(f"{name} = {value:g}" for name, value in limits.items())
         if not offers:
-            return f"no point of the front has {asked}, and relaxing one of these limits is not enough; relax two."
-        return f"no point of the front has {asked}; there is one with {' or '.join(offers)} instead."
+            return f"no point of the front has {asked}, and relaxing one of these is not enough; relax two of them."
+        return f"no point of the front has {asked}; set {' or '.join(offers)} instead."
 
     def __iter__(self) -> Iterator[FrontPoint]:
         return (self[i] for i in range(len(self)))
