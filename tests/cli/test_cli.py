@@ -372,7 +372,7 @@ def test_inspect_says_what_is_in_a_file(model, capsys):
 def test_the_price_model_is_given_by_options_or_in_a_file(folder, tmp_path, capsys):
     fit = ["fit", folder / "heart.csv", *FIT, "--search", "evolution", "-o", tmp_path / "m.emsco"]
     printed = call(capsys, *fit, "--costs", folder / "prices.csv", "--overhead", "2.5", "--parallel").out
-    rule = "A stage takes as long as the slowest of what it buys, and 2.5 for itself."
+    rule = "A stage takes as long as its slowest purchase, plus an overhead of 2.5."
     assert rule in printed
     assert rule in " ".join(call(capsys, "inspect", tmp_path / "m.emsco").out.split())
     assert json.loads(call(capsys, "inspect", tmp_path / "m.emsco", "--json").out)["price model"] == rule

@@ -74,7 +74,7 @@ def test_how_stages_learn_is_told(fitted):
     summary = summarise(fitted)
     assert summary["judged"] == "out-of-fold"
     assert summary["learning"] == " ".join(learning_record(fitted)["in_words"])
-    assert "in 5 folds, each row by stages trained without it" in summary["learning"]
+    assert "by 5-fold cross-validation: each row by stages trained without it" in summary["learning"]
     settings = summary["settings"]
     assert (settings["removal"], settings["validation"], settings["choose"]) == ("True", "5", "combined")
     assert settings["encoding"] == f"auto, which used {fitted.encoding_}"
@@ -108,7 +108,9 @@ def test_units_show_columns_prices_and_groups():
         {"name": "x3", "columns": ["x3"], "price": 5, "group": "blood", "discount": 3},
     ]
     assert summary["total"] == 10.5
-    assert summary["price_rule"] == "A stage costs the sum of what it buys, what a group shares once."
+    assert (
+        summary["price_rule"] == "A stage costs the sum of its purchases, including the shared cost of each new group."
+    )
     assert summary["classes"] == ["False", "True"]
 
 
@@ -187,7 +189,7 @@ def test_evaluation_and_notes_of_the_classifier_are_the_default(fitted, evaluati
 
 def test_an_evaluation_of_another_classifier_is_an_error(fitted, evaluation):
     other = Evaluation(evaluation.points[:1], evaluation.everything, evaluation.always, evaluation.classes)
-    with pytest.raises(InvalidInputError, match=r"evaluation is of 1 designs, the classifier has \d+"):
+    with pytest.raises(InvalidInputError, match=r"evaluation has 1 designs, the classifier has \d+"):
         summarise(fitted, evaluation=other)
 
 

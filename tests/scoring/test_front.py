@@ -276,7 +276,7 @@ def test_limits_hold_for_the_simplest_too():
     f = front()
     assert f.choose(best="accuracy", one_standard_error=True, min_accuracy=0.9) == 0
     assert f.choose(best="cost", one_standard_error=True, max_cost=1) == 2
-    with pytest.raises(NoSuchPointError, match="nearest"):
+    with pytest.raises(NoSuchPointError, match="set max_cost"):
         f.choose(best="cost", one_standard_error=True, max_cost=0.1)
     with pytest.raises(InvalidParameterError, match="the error of fitness is not known"):
         f.choose(one_standard_error=True)

@@ -145,10 +145,10 @@ class PriceList:
 
     @property
     def rule(self) -> str:
-        """What a stage costs, in a sentence."""
-        cost = "takes as long as the slowest of what it buys" if self.parallel else "costs the sum of what it buys"
-        shared = ", what a group shares once" if self.group_names else ""
-        overhead = f", and {self.overhead:,.6g} for itself" if self.overhead else ""
+        """The cost of a stage, in a sentence."""
+        cost = "takes as long as its slowest purchase" if self.parallel else "costs the sum of its purchases"
+        shared = ", including the shared cost of each new group" if self.group_names else ""
+        overhead = f", plus an overhead of {self.overhead:,.6g}" if self.overhead else ""
         return f"A stage {cost}{shared}{overhead}."
 
     def price_of(self, new: NDArray[np.bool_], owned: NDArray[np.bool_] | None = None) -> float:

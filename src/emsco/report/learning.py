@@ -49,7 +49,9 @@ def in_words(record: dict[str, Any]) -> list[str]:
     if record["refit"]:
         again = " The stages in use were trained on both parts."
     if validation == "given":
-        sentences.append(f"Designs were validated on the rows given for it, by stages trained on the other rows.{again}")
+        sentences.append(
+            f"Designs were validated on the rows given for it, by stages trained on the other rows.{again}"
+        )
     elif isinstance(validation, int):
         sentences.append(
             f"Designs were validated by {validation}-fold cross-validation: each row by stages trained without it. "

@@ -1,6 +1,6 @@
-"""Pictures in scikit-learn's way: ``XDisplay.from_estimator(...)`` computes and draws, ``plot`` draws again.
+"""Plots in the style of scikit-learn: ``XDisplay.from_estimator(...)`` computes and plots, ``plot`` plots again.
 
-Colours are told apart by all eyes (Okabe and Ito; cividis), and markers, hatches or labels say the same without them.
+The colours suit colour-blind readers (Okabe and Ito; cividis). Markers, hatches or labels carry the same information.
 Needs matplotlib: ``pip install 'emsco[plot]'``.
 """
 
@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 
 _BLUE, _GREEN, _VERMILION, _ORANGE, _SKY = "#0072B2", "#009E73", "#D55E00", "#E69F00", "#56B4E9"  # Okabe and Ito
 _GREY, _LIGHT = "#5F6368", "#E4E7EB"
+_LEGEND_ROWS = 1.3  # room for a legend of two lines, in rows of bars
 
 
 class FrontDisplay:
-    """The points of a front: accuracy against mean cost, coloured by coverage.
+    """Plot of a front: accuracy against mean cost, coloured by coverage.
 
     Parameters
     ----------
     coverage, accuracy, mean_cost : ndarray of shape (n_points,)
-        On the validation rows. A point whose accuracy is undefined, because it gives no label, is not drawn.
+        Figures on the validation rows. A point that gives no label has no accuracy and is not plotted.
     total : float or None
-        What buying everything costs; a line marks it.
+        Price of everything; a line marks it.
 
     Attributes
     ----------
@@ -56,25 +57,25 @@ class FrontDisplay:
 
     @classmethod
     def from_front(cls, front: "Front", *, ax: "Axes | None" = None, highlight: int | None = None) -> Self:
-        """Draw a front."""
+        """Plot a front."""
         return cls(front.coverage, front.accuracy, front.mean_cost).plot(ax, highlight=highlight)
 
     @classmethod
     def from_estimator(cls, clf: Any, *, ax: "Axes | None" = None) -> Self:
-        """Draw the front of a fitted EMSCOClassifier, the point in use highlighted."""
+        """Plot the front of a fitted EMSCOClassifier and highlight the point in use."""
         front = clf.front_
         display = cls(front.coverage, front.accuracy, front.mean_cost, total=clf._prices.total)
         return display.plot(ax, highlight=clf.point_)
 
     def plot(self, ax: "Axes | None" = None, *, highlight: int | None = None) -> Self:
-        """Draw.
+        """Plot.
 
         Parameters
         ----------
         ax : Axes or None
-            Where. None: a new figure.
+            Axes to plot on; a new figure if None.
         highlight : int or None
-            A point to mark and name.
+            A point to mark in the plot and in the legend.
         """
         n_points = len(self.mean_cost)
         if highlight is not None and not 0 <= highlight < n_points:
@@ -91,7 +92,7 @@ class FrontDisplay:
             linewidth=0.5,
             zorder=2,
         )
-        axis.figure.colorbar(dots, ax=axis, label="coverage: inputs that get a label (%)")
+        axis.figure.colorbar(dots, ax=axis, label="coverage: cases that get a label (%)")
         if self.total is not None:
             axis.axvline(self.total, color="black", linestyle=":", linewidth=1)
             axis.annotate(
@@ -100,42 +101,44 @@ class FrontDisplay:
             )  # fmt: skip
         if highlight is not None:
             self._mark(axis, highlight)
-        _finish(axis, "mean cost per input", "accuracy: labels that are right (%)", f"{n_points} designs, none beaten")
+        _finish(
+            axis, "mean cost per case", "accuracy: labels that are correct (%)", f"{n_points} Pareto-optimal designs"
+        )
         if not drawn.all():
             axis.text(
-                0.99, 0.02, f"not drawn: {_count(int((~drawn).sum()), 'point')} without any label",
+                0.99, 0.02, f"not shown: {_count(int((~drawn).sum()), 'point')} without labels",
                 transform=axis.transAxes, ha="right", fontsize=8, color=_GREY,
             )  # fmt: skip
         self.ax_, self.figure_ = axis, axis.figure
         return self
 
     def _mark(self, axis: "Axes", point: int) -> None:
-        """Ring a point, and say in the legend what it achieves."""
+        """Mark a point, and show its figures in the legend."""
         x, y = self.mean_cost[point], 100 * self.accuracy[point]
-        right = "no labels" if np.isnan(y) else f"{y:.0f} % right"
-        name = f"point {point}: cost {x:,.4g},\n{right}, {100 * self.coverage[point]:.0f} % answered"
+        accuracy = "no labels" if np.isnan(y) else f"accuracy {y:.0f} %"
+        name = f"point {point}: cost {x:,.4g},\n{accuracy}, coverage {100 * self.coverage[point]:.0f} %"
         axis.scatter([x], [y], s=150, facecolor="none", edgecolor=_VERMILION, linewidth=2, zorder=3, label=name)
         axis.legend(fontsize=9, framealpha=0.9)
 
 
 class StagesDisplay:
-    """Who leaves at which stage of the design in use, and what is paid for it.
+    """Plot of the design in use: how many cases leave at each stage, and the cost.
 
     Parameters
     ----------
     features : sequence of sequence of str
-        What each stage buys.
+        Features that each stage buys.
     price : sequence of float
-        What each stage costs whoever reaches it.
+        Price of each stage.
     flow : dict
-        Counts, as ``emsco.report.summary.stage_flow`` gives them.
+        Counts from ``emsco.report.summary.stage_flow``.
     never : sequence of str
-        What no stage buys.
+        Features that no stage buys.
 
     Attributes
     ----------
     ax_ : ndarray of shape (2,)
-        The axes of the counts, and those of the money.
+        Axes of the counts and of the cost.
     figure_ : Figure
     """
 
@@ -157,31 +160,31 @@ class StagesDisplay:
 
     @classmethod
     def from_estimator(cls, clf: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Self:
-        """Draw the design in use on rows with or without labels; without rows, on the validation rows."""
+        """Plot the design in use on rows with or without labels; without rows, on the validation rows."""
         flow = stage_flow(clf, X, y)
         features, price = [stage.features for stage in clf.stages_], [stage.price for stage in clf.stages_]
         return cls(features, price, flow, never=never_bought(clf.design_, clf._prices.unit_names)).plot(ax)
 
     @property
     def mean_paid(self) -> FloatArray:
-        """What an input has paid on average by the end of each stage; the last is the mean cost."""
+        """Mean price paid per case by the end of each stage; the last value is the mean cost."""
         paid: FloatArray = np.cumsum(np.multiply(self.flow["reached"], self.price)) / self.flow["n_rows"]
         return paid
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Plot.
 
         Parameters
         ----------
         ax : pair of Axes, or None
-            Where: the counts, and the money. None: a new figure.
+            Axes of the counts and of the cost; a new figure if None.
         """
         labels = [_stage_label(j, names) for j, names in enumerate(self.features)]
-        height = 1.3 + 0.25 * sum(1 + label.count("\n") for label in labels) + 0.12 * len(labels)
-        who, money = _axes(ax, 2, ncols=2, width_ratios=(3, 2), sharey=True, figsize=(9.5, height))
-        self._draw_counts(who, labels)
-        self._draw_money(money)
-        self.ax_, self.figure_ = np.array([who, money]), who.figure
+        height = 1.8 + 0.25 * sum(1 + label.count("\n") for label in labels) + 0.12 * len(labels)
+        counts, cost = _axes(ax, 2, ncols=2, width_ratios=(3, 2), sharey=True, figsize=(9.5, height))
+        self._draw_counts(counts, labels)
+        self._draw_cost(cost)
+        self.ax_, self.figure_ = np.array([counts, cost]), counts.figure
         return self
 
     def _draw_counts(self, axis: "Axes", labels: list[str]) -> None:
@@ -190,12 +193,12 @@ class StagesDisplay:
         rejected[-1] = flow["rejected"]
         waiting = np.array(flow["reached"]) - answered - rejected
         if flow["right"] is None:
-            parts = [("left with a label", answered, _BLUE, "white", "")]
+            parts = [("label", answered, _BLUE, "white", "")]
         else:
             right = np.array(flow["right"])
             wrong = answered - right
-            parts = [("right label", right, _GREEN, "white", ""), ("wrong label", wrong, _ORANGE, "black", "//")]
-        parts += [("still waiting", waiting, _LIGHT, "black", ""), ("no label", rejected, _GREY, "white", "..")]
+            parts = [("correct label", right, _GREEN, "white", ""), ("wrong label", wrong, _ORANGE, "black", "//")]
+        parts += [("continues", waiting, _LIGHT, "black", ""), ("no label", rejected, _GREY, "white", "..")]
         start = np.zeros(stages.size, dtype=np.int64)
         for name, counts, colour, ink, hatch in parts:
             bars = axis.barh(
@@ -210,12 +213,11 @@ class StagesDisplay:
                         text.set_bbox({"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"})
             start = start + counts
         axis.set_yticks(stages, labels)
-        axis.set_ylim(stages.size - 0.4, -0.6)
         never = f"\nnever bought: {in_brief(self.never, most=4)}" if self.never else ""
-        _finish(axis, f"inputs, of {flow['n_rows']:,}{never}", "", "Who leaves where", grid="x")
-        axis.legend(loc="lower right", fontsize=8, framealpha=0.9)
+        _finish(axis, f"cases, of {flow['n_rows']:,}{never}", "", "Decisions at each stage", grid="x")
+        _legend_below(axis, stages.size)
 
-    def _draw_money(self, axis: "Axes") -> None:
+    def _draw_cost(self, axis: "Axes") -> None:
         stages = np.arange(len(self.price))
         axis.barh(stages, self.price, height=0.72, color=_SKY, edgecolor="white", label="price of the stage")
         axis.plot(self.mean_paid, stages, "-o", color="black", markersize=4.5, label="mean paid so far")
@@ -225,29 +227,28 @@ class StagesDisplay:
             bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
         )  # fmt: skip
         axis.tick_params(axis="y", labelleft=False)
-        axis.set_ylim(stages.size - 0.4, -0.6)
-        _finish(axis, "money per input", "", "What is paid", grid="x")
-        axis.legend(loc="best", fontsize=8, framealpha=0.9)
+        _finish(axis, "price per case", "", "Cost", grid="x")
+        _legend_below(axis, stages.size)
 
 
 class ThresholdDisplay:
-    """What the design in use does at other thresholds: coverage, accuracy and mean cost. Nothing is trained.
+    """Plot of coverage, accuracy and mean cost of the design in use at other thresholds. It trains nothing.
 
     Parameters
     ----------
     thresholds : ndarray of shape (n_thresholds,)
     coverage, accuracy, mean_cost : ndarray of shape (n_thresholds,)
-        Accuracy is NaN where no label is given.
+        The accuracy is NaN if no label is given.
     accuracy_interval : ndarray of shape (n_thresholds, 2)
-        95 %, exact binomial.
+        Exact binomial 95 % confidence intervals.
     threshold : float or sequence of float
-        The one in use, or those.
+        The threshold, or the thresholds, in use.
     n_rows : int
 
     Attributes
     ----------
     ax_ : ndarray of shape (2,)
-        The axes of the shares, and those of the cost.
+        Axes of the shares and of the cost.
     figure_ : Figure
     """
 
@@ -277,16 +278,16 @@ class ThresholdDisplay:
     def from_estimator(
         cls, clf: Any, X: Any, y: Any, *, thresholds: Sequence[float] | None = None, ax: Any = None
     ) -> Self:
-        """Walk labelled rows through the design in use at each threshold, and draw.
+        """Apply the design in use to labelled rows at each threshold, and plot.
 
         Parameters
         ----------
         clf : EMSCOClassifier or MultiStageClassifier
             Fitted.
         X, y : rows and their labels
-            Best such as neither training nor search saw.
+            Preferably held-out rows.
         thresholds : sequence of float or None
-            None: 101 of them, from where every answer is given to 1.
+            None: 101 thresholds, from the one at which every row gets a label up to 1.
         ax : pair of Axes, or None
         """
         if thresholds is None:
@@ -303,18 +304,20 @@ class ThresholdDisplay:
         ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Plot.
 
         Parameters
         ----------
         ax : pair of Axes, or None
-            Where: the shares, and the cost below them. None: a new figure.
+            Axes of the shares, and of the cost below them; a new figure if None.
         """
         shares, cost = _axes(ax, 2, nrows=2, height_ratios=(3, 2), sharex=True, figsize=(7, 5))
         x, every = self.thresholds, max(len(self.thresholds) // 10, 1)
         known = ~np.isnan(self.accuracy)
         low, high = 100 * self.accuracy_interval[known].T
-        shares.fill_between(x[known], low, high, color=_BLUE, alpha=0.18, linewidth=0, label="accuracy, 95 % interval")
+        shares.fill_between(
+            x[known], low, high, color=_BLUE, alpha=0.18, linewidth=0, label="accuracy, 95 % confidence interval"
+        )
         shares.plot(x, 100 * self.accuracy, "-o", color=_BLUE, markevery=every, markersize=5, label="accuracy")
         shares.plot(x, 100 * self.coverage, "-s", color=_VERMILION, markevery=every, markersize=5, label="coverage")
         cost.plot(x, self.mean_cost, "-D", color="black", markevery=every, markersize=4, label="mean cost")
@@ -329,22 +332,22 @@ class ThresholdDisplay:
             xycoords=("data", "axes fraction"), xytext=(-5, 0), textcoords="offset points", ha="right", va="bottom",
             fontsize=9, color=_GREY,
         )  # fmt: skip
-        _finish(shares, "", "share (%)", f"The design in use at other thresholds, {self.n_rows:,} inputs")
-        _finish(cost, "threshold: least confidence of a label", "mean cost\nper input", "")
+        _finish(shares, "", "share (%)", f"The design in use at other thresholds, {self.n_rows:,} cases")
+        _finish(cost, "threshold: least confidence of a label", "mean cost\nper case", "")
         shares.legend(loc="lower left", fontsize=9, framealpha=0.9)
         self.ax_, self.figure_ = np.array([shares, cost]), shares.figure
         return self
 
 
 class StageCalibrationDisplay:
-    """How often each stage is right where it is how confident, among the inputs that reach it. A panel per stage.
+    """Calibration plot of each stage: accuracy against confidence, for the cases that reach it. One panel per stage.
 
     Parameters
     ----------
     stages : list of dict
-        Bins of each stage, as ``emsco.report.summary.stage_reliability`` gives them.
+        Bins of each stage, from ``emsco.report.summary.stage_reliability``.
     threshold : float or sequence of float
-        The one in use, or those.
+        The threshold, or the thresholds, in use.
     n_classes : int
 
     Attributes
@@ -363,16 +366,16 @@ class StageCalibrationDisplay:
 
     @classmethod
     def from_estimator(cls, clf: Any, X: Any, y: Any, *, n_bins: int = 5, ax: Any = None) -> Self:
-        """Walk labelled rows through the design in use, and draw.
+        """Apply the design in use to labelled rows, and plot.
 
         Parameters
         ----------
         clf : EMSCOClassifier or MultiStageClassifier
             Fitted.
         X, y : rows and their labels
-            Best such as neither training nor search saw.
+            Preferably held-out rows.
         n_bins : int
-            Bins per stage, of about equal size; fewer where they would hold less than 10 rows each.
+            Bins per stage, of about equal size; fewer if a bin would hold less than 10 rows.
         ax : array of Axes, or None
         """
         if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
@@ -381,12 +384,12 @@ class StageCalibrationDisplay:
         return cls(stages, threshold=_in_use(clf), n_classes=len(clf.classes_)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Plot.
 
         Parameters
         ----------
         ax : array of Axes, or None
-            Where, one per stage. None: a new figure.
+            One Axes per stage; a new figure if None.
         """
         n = len(self.stages)
         n_columns = min(n, 5)
@@ -407,7 +410,7 @@ class StageCalibrationDisplay:
                 100 * np.array(bins["confidence"]), share, reach, fmt="-o", color=_BLUE, markersize=5, linewidth=1.2,
                 elinewidth=0.8, capsize=2,
             )  # fmt: skip
-            _finish(axis, "", "", f"stage {j + 1}: {_count(sum(bins['count']), 'input')}", size=9)
+            _finish(axis, "", "", f"stage {j + 1}: {_count(sum(bins['count']), 'case')}", size=9)
             axis.set_xlim(chance - 4, 103)
             axis.set_ylim(-4, 104)
             axis.tick_params(labelsize=8, labelbottom=j + n_columns >= n)
@@ -416,29 +419,29 @@ class StageCalibrationDisplay:
             self.figure_.supxlabel(
                 "confidence of the stage's top class (%), bins of about equal size; dashed: threshold", fontsize=9
             )
-            self.figure_.supylabel("share that is right (%), 95 % intervals", fontsize=9)
+            self.figure_.supylabel("accuracy (%), 95 % confidence intervals", fontsize=9)
         return self
 
 
 def _in_use(clf: Any) -> float | tuple[float, ...]:
-    """Return the threshold in use, or all that differ; those that are never reached are not drawn."""
+    """Return the threshold in use, or all distinct ones; thresholds that no confidence reaches are left out."""
     rule = clf._rule()
     bars = sorted({bar for row in rule.bars for bar in row if bar < NEVER})
     return bars[0] if len(bars) == 1 else tuple(bars)
 
 
 def _axes(ax: Any, n: int, **layout: Any) -> "list[Axes]":
-    """Return the axes given, or those of a new figure."""
+    """Return the given axes, or the axes of a new figure."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise MissingDependencyError("pictures need matplotlib: pip install 'emsco[plot]'.") from error
+        raise MissingDependencyError("plots need matplotlib: pip install 'emsco[plot]'.") from error
     if ax is None:
         _, axes = plt.subplots(layout="constrained", **{"figsize": (7, 4.2), "squeeze": False, **layout})
         return list(axes.flat)
     given: list[Axes] = np.ravel(ax).tolist()
     if len(given) != n:
-        raise InvalidParameterError(f"this picture needs {n} axes; got {len(given)}. ax=None makes a new figure.")
+        raise InvalidParameterError(f"this plot needs {n} axes; got {len(given)}. With ax=None it makes a new figure.")
     return given
 
 
@@ -451,8 +454,14 @@ def _finish(axis: "Axes", x: str, y: str, title: str, *, grid: Any = "both", siz
     axis.spines[["top", "right"]].set_visible(False)
 
 
+def _legend_below(axis: "Axes", n_stages: int) -> None:
+    """Put the legend of horizontal bars, one per stage, into an empty row below them, where it covers none."""
+    axis.set_ylim(n_stages - 0.4 + _LEGEND_ROWS, -0.6)
+    axis.legend(loc="lower center", ncols=2, fontsize=8, frameon=False)
+
+
 def _stage_label(j: int, names: Sequence[str]) -> str:
-    """Return what a stage buys on at most two short lines."""
+    """Return the features of a stage on at most two short lines."""
     lines = wrap(f"{j + 1}: {', '.join(names)}", 34, break_on_hyphens=False)
     if len(lines) <= 2:
         return "\n".join(lines)

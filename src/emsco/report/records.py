@@ -1,4 +1,4 @@
-"""Fitted classifiers and their results as plain records, for scripts that read JSON."""
+"""Fitted classifiers and their results as plain records for scripts that read JSON."""
 
 from dataclasses import asdict
 import json
@@ -18,7 +18,7 @@ def print_json(value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold: numbers as Python's, NaN as null."""
+    """Return a JSON value: Python numbers, and null for NaN."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -29,7 +29,7 @@ def _plain(value: Any) -> Any:
 
 
 def summary_record(clf: Any, evaluation: Evaluation | None) -> dict[str, Any]:
-    """Return what a search found: the point in use, the certificate, the results on test rows."""
+    """Return the results of a search: the point in use, the certificate, the figures on test rows."""
     certificate = clf.front_.certificate
     return {
         "points": len(clf.front_),
@@ -44,7 +44,7 @@ def summary_record(clf: Any, evaluation: Evaluation | None) -> dict[str, Any]:
 
 
 def point_record(clf: Any, i: int) -> dict[str, Any]:
-    """Return one point of the front: its figures on the rows that judged it, and what it buys."""
+    """Return one point of the front: its figures on the validation rows, and its purchases."""
     point = clf.front_[i]
     names = clf.front_.feature_names
     stages = [[n for n, s in zip(names, point.design, strict=True) if s == j] for j in range(point.n_stages)]
@@ -58,7 +58,7 @@ def point_record(clf: Any, i: int) -> dict[str, Any]:
 
 
 def results_record(clf: Any, evaluation: Evaluation) -> dict[str, Any]:
-    """Return the results of the point in use, and of buying everything, with 95 % intervals."""
+    """Return the results of the point in use and of buying everything, with 95 % confidence intervals."""
 
     def record(result: Result) -> dict[str, Any]:
         figures = {
@@ -79,7 +79,7 @@ def results_record(clf: Any, evaluation: Evaluation) -> dict[str, Any]:
 
 
 def facts_record(clf: Any) -> dict[str, Any]:
-    """Return what a classifier is: classes, prices, search, stages."""
+    """Return a description of a classifier: classes, prices, search, stages."""
     facts: dict[str, Any] = {
         "kind": type(clf).__name__,
         "classes": clf.classes_.tolist(),
@@ -109,7 +109,7 @@ def facts_record(clf: Any) -> dict[str, Any]:
 
 
 def _threshold(clf: Any) -> float | str:
-    """Return the threshold in use: a number if it is one, and where it comes from if it was not given."""
+    """Return the threshold in use: a number, or a text with its origin if it was not given."""
     rule: RejectRule = clf._rule()
     words = rule.in_words(clf.classes_.tolist())
     if is_auto(clf.threshold):

@@ -1,4 +1,4 @@
-"""Classifier and Evaluation -> plain numbers. What pictures and pages show is computed here, once."""
+"""Classifier and Evaluation as plain numbers. All figures of plots and pages are computed here, once."""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -23,27 +23,27 @@ from emsco.scoring.front import Front
 from emsco.scoring.intervals import binomial_interval
 from emsco.scoring.rejection import check_threshold
 
-_MOST_STEPS = 300  # of a search's history: more cannot be told apart on a screen
-_LEAST_IN_BIN = 10  # fewer rows make a share that says nothing
-_MOST_CLASSES = 20  # a larger confusion table is not read, and there is one per point
+_MOST_STEPS = 300  # of a search's history; a screen cannot show more
+_LEAST_IN_BIN = 10  # a share of fewer rows is meaningless
+_MOST_CLASSES = 20  # a larger confusion matrix is unreadable, and there is one per point
 
 
 def summarise(
     clf: Any, *, evaluation: Evaluation | None = None, notes: Mapping[str, str | float] | None = None
 ) -> dict[str, Any]:
-    """Return all that the report shows, as JSON has it.
+    """Return the content of the report as JSON values.
 
-    Computed figures are rounded to six significant digits; counts and prices are as they are. What is undefined or
-    unknown is None.
+    Computed figures are rounded to six significant digits; counts and prices are exact. Undefined and unknown values
+    are None.
 
     Parameters
     ----------
     clf : EMSCOClassifier or MultiStageClassifier
         Fitted.
     evaluation : Evaluation or None
-        What ``clf.evaluate`` returned. None: ``clf.evaluation_``, if there is one.
+        Result of ``clf.evaluate``. None: ``clf.evaluation_``, if there is one.
     notes : mapping of str to str or number, or None
-        What the reader should know of the run. None: ``clf.notes_``, if there are any.
+        Notes on the run for the reader. None: ``clf.notes_``, if there are any.
     """
     check_is_fitted(clf)
     evaluation = getattr(clf, "evaluation_", None) if evaluation is None else evaluation
@@ -52,8 +52,8 @@ def summarise(
     designs, total = clf._designs(), clf._prices.total
     if evaluation is not None and len(evaluation.points) != len(designs):
         raise InvalidInputError(
-            f"the evaluation is of {len(evaluation.points)} designs, the classifier has {len(designs)}; give what its "
-            "own evaluate returns."
+            f"the evaluation has {len(evaluation.points)} designs, the classifier has {len(designs)}; give the result "
+            "of its own evaluate."
         )
     rule = clf._rule()
     promise = clf.guarantee_ if isinstance(clf.threshold, Guarantee) else None
@@ -102,22 +102,22 @@ def summarise(
 
 
 def stage_flow(clf: Any, X: Any = None, y: Any = None) -> dict[str, Any]:
-    """Return how many inputs reach each stage of the design in use, and leave there.
+    """Return how many cases reach each stage of the design in use, and how many leave there.
 
     Parameters
     ----------
     clf : EMSCOClassifier or MultiStageClassifier
         Fitted.
     X : array-like or DataFrame, optional
-        Rows to count. None: the rows that judged the designs.
+        Rows to count. None: the validation rows.
     y : array-like, optional
         Their labels.
 
     Returns
     -------
     dict
-        ``n_rows``; of each stage ``reached``, ``answered`` (left with a label) and ``right`` (with the right one; None
-        if not known); ``rejected``, those with no label in the end.
+        ``n_rows``; for each stage ``reached``, ``answered`` (left with a label) and ``right`` (with a correct label;
+        None if unknown); ``rejected``, the rows without a label.
     """
     check_is_fitted(clf)
     if X is None:
@@ -136,7 +136,7 @@ def stage_flow(clf: Any, X: Any = None, y: Any = None) -> dict[str, Any]:
 
 
 def threshold_sweep(clf: Any, X: Any, y: Any, thresholds: Sequence[float]) -> list[Result]:
-    """Return what the design in use does at other thresholds; nothing is trained."""
+    """Return the results of the design in use at other thresholds, without any training."""
     check_is_fitted(clf)
     table = Table(X)
     truth = check_truth(plain_labels(y), clf.classes_, table.n_rows)
@@ -147,10 +147,11 @@ def threshold_sweep(clf: Any, X: Any, y: Any, thresholds: Sequence[float]) -> li
 
 
 def stage_reliability(clf: Any, X: Any, y: Any, n_bins: int) -> list[dict[str, Any]]:
-    """Return, of each stage, how often it is right where it is how confident, among the rows that reach it.
+    """Return the calibration of each stage: its accuracy by confidence, on the rows that reach it.
 
-    Each stage is a dict of lists, an entry per bin of about equal size: mean ``confidence``, ``right`` (how many
-    top classes are the true one), ``count``, and the 95 % ``interval`` of the share. Empty where no row arrives.
+    Each stage is a dict of lists with one entry per bin; bins have about equal size. The entries are the mean
+    ``confidence``, ``right`` (number of correct top classes), ``count``, and the 95 % ``interval`` of the share. The
+    lists are empty if no row reaches the stage.
     """
     check_is_fitted(clf)
     table = Table(X)
@@ -158,7 +159,7 @@ def stage_reliability(clf: Any, X: Any, y: Any, n_bins: int) -> list[dict[str, A
     rule = clf._rule()
     stages = []
     for j in range(len(clf.stages_)):
-        # The walk through the first stages ends, for whoever gets so far, with what the last of them says.
+        # For rows that reach stage j, a cascade of the first stages ends with the prediction of stage j.
         cascade = TrainedCascade(clf._encoder, clf.stages_[: j + 1], n_classes=clf.classes_.size)
         decisions = clf._decide(table, cascade, clf._paid[: j + 1], rule)
         here = decisions.stage == j
@@ -271,7 +272,7 @@ def _search(clf: Any, front: Front) -> dict[str, Any]:
 
 
 def _settings(clf: Any) -> dict[str, str]:
-    """Return the parameters in words (prices have a table of their own), and the versions behind them."""
+    """Return the parameters in words, except prices, which have their own table, and the package versions."""
     given = {name: value for name, value in clf.get_params(deep=False).items() if name != "costs"}
     settings = {name: _in_words(value) for name, value in given.items()}
     if hasattr(clf, "encoding_"):
@@ -291,13 +292,13 @@ def _settings(clf: Any) -> dict[str, str]:
 def _in_words(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if callable(value) and hasattr(value, "__qualname__"):  # its repr is an address in memory
+    if callable(value) and hasattr(value, "__qualname__"):  # its repr contains a memory address
         return f"{value.__module__}.{value.__qualname__}"
     return " ".join(repr(value).split())
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: text, a number, true or false; anything else in words."""
+    """Return a JSON value: text, a number, true or false; anything else in words."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and isfinite(value):
@@ -310,5 +311,5 @@ def _rounded(value: float) -> float | None:
 
 
 def _saving(cost: float, total: float) -> float | None:
-    """Return the share of the price of everything that is not spent; None where everything is free."""
+    """Return the saved share of the price of everything; None if everything is free."""
     return _rounded(1 - cost / total) if total > 0 else None

@@ -343,9 +343,7 @@ class Front:
             width = get_terminal_size((110, 24)).columns
         extra = {name: (values, max(len(name), 8)) for name, values in self.extra.items()}
         names = "".join(f"{name:>{room}}  " for name, (_, room) in extra.items())
-        lines = [
-            f"point  fitness  stages  coverage  accuracy   mean cost  {names}buys, stage | stage"[:width]
-        ]
+        lines = [f"point  fitness  stages  coverage  accuracy   mean cost  {names}buys, stage | stage"[:width]]
         for i, point in enumerate(self[:most]):
             figures = (
                 f"{i:5d}  {point.fitness:7.3f}  {point.n_stages:6d}  {percent(point.coverage):>8}  "
