@@ -136,7 +136,7 @@ def test_calibration_draws_a_panel_per_stage(fitted, held_out):
         assert threshold.get_xdata()[0] == 75
         assert_allclose(curve.get_xdata(), 100 * np.array(bins["confidence"]))
         assert_allclose(curve.get_ydata(), 100 * np.divide(bins["right"], bins["count"]))
-        assert f"{sum(bins['count'])} input" in axis.get_title()
+        assert f"{sum(bins['count'])} case" in axis.get_title()
     display.figure_.canvas.draw()
     with pytest.raises(InvalidParameterError, match="n_bins must be"):
         StageCalibrationDisplay.from_estimator(fitted, *held_out, n_bins=0)

@@ -1,4 +1,4 @@
-"""Recipe: how stages learn."""
+"""Recipe: the training settings of stages."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,18 +17,18 @@ _LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How stages learn.
+    """The training settings of stages.
 
     Attributes
     ----------
     estimator : classifier or None
         None: l2 logistic regression.
     encoding : str
-        Of the columns of numbers.
+        Encoding of numeric columns.
     C : float
         Inverse strength of the regularisation of the logistic regression.
     products : bool
-        Whether it has the products of any two columns, too.
+        Whether it also uses the products of all pairs of columns.
     """
 
     estimator: Any = None
@@ -37,21 +37,21 @@ class Recipe:
     products: bool = False
 
     def trainer(self, problem: Problem, *, seed: int, n_jobs: int) -> StageTrainer:
-        """Return what trains feature sets of a problem."""
+        """Return the trainer for feature sets of a problem."""
         estimator = self.estimator
         if estimator is None:
             if self.n_weights(problem) <= _LARGEST_NEWTON:
                 return LogisticTrainer(problem, C=self.C, n_jobs=n_jobs, products=self.products)
-            # Newton's method solves for all weights of a set at once; with many classes and columns that does not pay.
+            # Newton's method solves for all weights of a set at once; with many classes and columns this is slow.
             estimator = self.logistic()
         return EstimatorTrainer(problem, estimator, seed=seed, n_jobs=n_jobs)
 
     def logistic(self) -> Any:
-        """Return scikit-learn's twin of our logistic regression."""
+        """Return scikit-learn's equivalent of our logistic regression."""
         return scikit_twin(self.C, products=self.products)
 
     def n_weights(self, problem: Problem) -> int:
-        """Return the weights of a logistic regression on everything."""
+        """Return the number of weights of a logistic regression on all columns."""
         n_columns = int(problem.train.shape[0])
         if self.products:
             n_columns += n_columns * (n_columns - 1) // 2
@@ -59,7 +59,7 @@ class Recipe:
 
 
 def boosting() -> Any:
-    """Return what the name "boosting" stands for: histogram gradient boosting, with trees small enough for few rows."""
+    """Return the classifier named "boosting": histogram gradient boosting with trees small enough for few rows."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     return HistGradientBoostingClassifier(
@@ -69,7 +69,7 @@ def boosting() -> Any:
 
 
 def check_learning(encoding: Any, C: Any, *, automatic: bool = True) -> None:
-    """Raise unless encoding and C are among what is known."""
+    """Raise unless encoding and C are valid."""
     known = (*ENCODINGS, "auto") if automatic else ENCODINGS
     if not isinstance(encoding, str) or encoding not in known:
         raise InvalidParameterError(f"encoding must be one of {', '.join(known)}; got {encoding!r}.")
@@ -79,7 +79,7 @@ def check_learning(encoding: Any, C: Any, *, automatic: bool = True) -> None:
 
 
 def check_products(products: Any, estimator: Any) -> bool:
-    """Return whether stages have products of columns."""
+    """Return whether stages use products of columns."""
     if not isinstance(products, bool | np.bool_):
         raise InvalidParameterError(f"products must be True or False; got {products!r}.")
     if products and estimator is not None:
@@ -91,7 +91,7 @@ def check_products(products: Any, estimator: Any) -> bool:
 
 
 def check_estimator(estimator: Any, name: str) -> Any:
-    """Return the classifier that a parameter stands for."""
+    """Return the classifier for the value of a parameter."""
     if isinstance(estimator, str):
         if estimator != "boosting":
             raise InvalidParameterError(f"{name} must be a classifier, 'boosting' or None; got {estimator!r}.")
