@@ -379,7 +379,7 @@ def text_table(rows: Sequence[Row], published: Mapping[tuple[str, str], PaperRes
     lines = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
         here = [row for row in rows if row.dataset == dataset]
-        lines.append(f"{dataset}, {max(row.n_trials for row in here)} trials; +- is the margin of the 95 % interval")
+        lines.append(f"{dataset}, {max(row.n_trials for row in here)} trials; +- is the 95 % confidence margin")
         lines.append(
             f"{'':<22}{'coverage':>15}{'accuracy':>15}{'mean cost':>18}{'combined':>15}{'paper':>26}{'seconds':>9}"
         )

@@ -80,10 +80,10 @@ def text_table(found: Sequence[Spread]) -> str:
             f"{s.dataset}, {s.method}: {s.combined.size} splits; paper {s.paper_combined:g}",
             f"  combined score {s.combined.mean():.3f} +-{margin:.3f}, from {s.combined.min():.3f} to "
             f"{s.combined.max():.3f} (deviation {s.combined.std(ddof=1):.3f}); "
-            f"{100 * (s.combined >= s.paper_combined - 0.1).mean():.0f} % are no more than 0.1 below the paper's",
+            f"{100 * (s.combined >= s.paper_combined - 0.1).mean():.0f} % are at most 0.1 below the paper's",
             f"  CO-T pays {s.cost.mean():.1f} here, {s.paper_cost:g} in the paper: {100 * s.easier:.0f} % of the "
             "splits are as easy",
-            f"  to be expected on a split as easy as that: {s.expected:.3f}",
+            f"  expected score on a split as easy as that: {s.expected:.3f}",
             "",
         ]
     return "\n".join(lines)
