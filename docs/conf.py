@@ -1,4 +1,4 @@
-"""The docs site: `make docs` builds it, without the network, and takes every warning for an error."""
+"""Configuration of the documentation site. `make docs` builds it without the network; every warning is an error."""
 
 import emsco
 
@@ -21,12 +21,12 @@ toc_object_entries_show_parents = "hide"
 
 myst_heading_anchors = 3
 
-autodoc_typehints = "none"  # the docstrings say them in words
+autodoc_typehints = "none"  # the docstrings describe the types
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
 autodoc_default_options = {"members": True}
 napoleon_google_docstring = False
-napoleon_custom_sections = [("Attributes", "params_style")]  # types in words, not links
+napoleon_custom_sections = [("Attributes", "params_style")]  # types as text, not links
 napoleon_use_param = False
 napoleon_use_rtype = False
 

@@ -1,4 +1,4 @@
-"""Draw the frontier of the heart-failure data: ``python examples/plot_frontier.py frontier.png``; needs emsco[plot]."""
+"""Plot the front of the heart-failure data: ``python examples/plot_frontier.py frontier.png``; needs emsco[plot]."""
 
 import sys
 
@@ -14,8 +14,8 @@ prices = {name: heart.prices[name] for name in data}
 X, X_test, y, y_test = train_test_split(data, heart.target, test_size=0.25, stratify=heart.target, random_state=0)
 clf = EMSCOClassifier(prices, threshold=0.8, max_stages=3, random_state=0).fit(X, y)
 
-display = FrontDisplay.from_estimator(clf)  # clf.front_.plot() draws the points alone
-display.ax_.set_title(f"{len(clf.front_)} ways to buy up to 11 features, none beaten by another", fontsize=11)
-display.ax_.set_xlabel("mean price paid per patient")
-display.ax_.set_ylabel("answers that are right (%), out of fold")
+display = FrontDisplay.from_estimator(clf)  # clf.front_.plot() plots the points alone
+display.ax_.set_title(f"{len(clf.front_)} Pareto-optimal designs of up to 11 features", fontsize=11)
+display.ax_.set_xlabel("mean cost per patient")
+display.ax_.set_ylabel("accuracy: labels that are correct (%), out of fold")
 display.figure_.savefig(sys.argv[1] if len(sys.argv) > 1 else "frontier.png", dpi=150)

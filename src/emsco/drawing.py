@@ -23,13 +23,13 @@ def axes(ax: Any, n: int, **layout: Any) -> "list[Axes]":
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise MissingDependencyError("pictures need matplotlib: pip install 'emsco[plot]'.") from error
+        raise MissingDependencyError("plots need matplotlib: pip install 'emsco[plot]'.") from error
     if ax is None:
         _, made = plt.subplots(layout="constrained", **{"figsize": (7, 4.2), "squeeze": False, **layout})
         return list(made.flat)
     given: list[Axes] = np.ravel(ax).tolist()
     if len(given) != n:
-        raise InvalidParameterError(f"this picture needs {n} axes; got {len(given)}. ax=None makes a new figure.")
+        raise InvalidParameterError(f"this plot needs {n} axes; got {len(given)}. With ax=None it makes a new figure.")
     return given
 
 

@@ -61,7 +61,7 @@ def call(capsys, *arguments, expect=0):
 def test_fit_does_what_python_does_and_prints_honest_figures(folder, tmp_path, capsys):
     printed = call(capsys, "fit", folder / "heart.csv", *FIT, "--costs", folder / "prices.csv",
                    "-o", tmp_path / "m.emsco").out  # fmt: skip
-    assert "224 rows to learn DEATH_EVENT from, 75 to test on" in printed
+    assert "target DEATH_EVENT, 224 training rows, 75 test rows" in printed
     assert "on 75 test cases" in printed
     assert "buy everything, always answer" in printed
     clf = emsco.load(tmp_path / "m.emsco")
@@ -100,7 +100,7 @@ def test_json_of_fit_says_the_same(folder, tmp_path, capsys):
 
 def test_a_limit_that_nothing_meets_loses_no_work(folder, tmp_path, capsys):
     printed = call(capsys, "fit", folder / "heart.csv", *FIT, "--max-cost", 0.01, "-o", tmp_path / "m.emsco", expect=1)
-    assert "error: no point of the front has --max-cost 0.01; the nearest gives way to --max-cost " in printed.err
+    assert "error: no point of the front has --max-cost 0.01; set --max-cost " in printed.err
     clf = emsco.load(tmp_path / "m.emsco")
     assert f"The model was written, with point {clf.point_} in use." in printed.err
     assert clf.point_ == clf.front_.choose(best="combined")
@@ -157,7 +157,7 @@ def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
                    "--no-test").out  # fmt: skip
     clf = emsco.load(out)
     assert (clf.validation, clf.encoding, clf.C, clf.removal) == (3, "spline", 0.3, True)
-    assert "logistic regression with C = 0.3; numbers are seen as ranks with bends." in printed
+    assert "logistic regression with C = 0.3; numbers are encoded as ranks with spline terms." in printed
     assert "in 3 folds, each row by stages trained without it" in printed
     assert f"On {clf.front_.n_samples} out-of-fold rows, on which the design was selected (optimistic)" in printed
     assert f"Figures of {clf.front_.n_samples} out-of-fold rows" in " ".join(call(capsys, "front", out).out.split())
@@ -182,9 +182,8 @@ def test_boosting_in_the_search_is_boosting_by_name(folder, tmp_path, capsys, mo
          "smoking")  # fmt: skip
     clf = emsco.load(tmp_path / "m.emsco")
     assert clf.estimator == "boosting"
-    assert (
-        learning_record(clf.deployed_)["in_words"][0] == "Stages learn by gradient boosting; numbers are standardised."
-    )
+    words = learning_record(clf.deployed_)["in_words"]
+    assert words[0] == "Stage classifier: gradient boosting; numbers are standardised."
 
 
 @pytest.mark.parametrize(
@@ -236,7 +235,7 @@ def test_objectives_can_be_chosen(folder, tmp_path, capsys):
     loss.write_text("true,0,1,reject\n1,5,0,0.5\n0,0,1,0.25\n")
     objectives = ["--objective", "loss", "--objective", "cost", "--objective", "fnr", "--loss", loss]
     printed = call(capsys, "fit", folder / "heart.csv", *FIT, "-o", out, *objectives, "--knee")
-    assert "points found that no other one found beats" in printed.out
+    assert "Pareto-optimal points in" in printed.out
     clf = emsco.load(out)
     assert clf.front_.objectives == ("loss", "cost", "fnr")
     assert clf.objectives[0] == Loss([[0, 1], [5, 0]], reject=[0.25, 0.5])
@@ -312,7 +311,7 @@ def test_front_lists_points_within_limits(model, capsys):
     assert points[0]["thresholds"] == [[0.8]]
     assert points[0]["stages"] == [[n for n, s in zip(clf.front_.feature_names, clf.front_.designs[points[0]["point"]],
                                     strict=True) if s == j] for j in range(len(points[0]["stages"]))]  # fmt: skip
-    assert "the nearest gives way to" in call(capsys, "front", model, "--max-cost", 0.1, expect=1).err
+    assert "set --max-cost" in call(capsys, "front", model, "--max-cost", 0.1, expect=1).err
 
 
 def test_use_puts_another_point_into_use_and_keeps_the_rest(model, capsys):
@@ -375,7 +374,7 @@ def test_inspect_says_what_is_in_a_file(model, capsys):
 def test_the_price_model_is_given_by_options_or_in_a_file(folder, tmp_path, capsys):
     fit = ["fit", folder / "heart.csv", *FIT, "--search", "evolution", "-o", tmp_path / "m.emsco"]
     printed = call(capsys, *fit, "--costs", folder / "prices.csv", "--overhead", "2.5", "--parallel").out
-    rule = "A stage takes as long as the slowest of what it buys, and 2.5 for itself."
+    rule = "A stage takes as long as its slowest purchase, plus an overhead of 2.5."
     assert rule in printed
     assert rule in " ".join(call(capsys, "inspect", tmp_path / "m.emsco").out.split())
     assert json.loads(call(capsys, "inspect", tmp_path / "m.emsco", "--json").out)["price model"] == rule

@@ -179,11 +179,12 @@ def test_the_price_of_a_stage_is_that_of_the_reference(case):
 @pytest.mark.parametrize(
     ("model", "says"),
     [
-        ({}, "A stage costs the sum of what it buys, what a group shares once."),
+        ({}, "A stage costs the sum of its purchases, including the shared cost of each new group."),
         ({"groups": {}, "discount": {}, "overhead": 1200.5},
-         "A stage costs the sum of what it buys, and 1,200.5 for itself."),
+         "A stage costs the sum of its purchases, plus an overhead of 1,200.5."),
         ({"parallel": True, "overhead": 2},
-         "A stage takes as long as the slowest of what it buys, what a group shares once, and 2 for itself."),
+         "A stage takes as long as its slowest purchase, including the shared cost of each new group, plus an overhead "
+         "of 2."),
     ],
 )  # fmt: skip
 def test_the_rule_is_a_sentence(model, says):

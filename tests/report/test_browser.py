@@ -71,9 +71,9 @@ def test_the_headline_is_that_of_the_held_out_rows(open_page, report, fitted, ev
     coverage, accuracy, cost = page.locator(".tile").all_inner_texts()
     assert f"{100 * result.coverage:.1f}\u00a0%" in coverage
     assert f"{100 * result.accuracy:.1f}\u00a0%" in accuracy
-    assert f"{sum(result.right)} of {sum(result.answered)} labels right" in accuracy
+    assert f"{sum(result.right)} of {sum(result.answered)} labels correct" in accuracy
     assert numbers(cost)[0] == round(result.mean_cost, 2)
-    assert "neither training nor search saw" in page.inner_text("#basis")
+    assert "held-out rows" in page.inner_text("#basis")
     assert page.locator("#scatter .point").count() == len(fitted.front_)
 
 
@@ -98,7 +98,7 @@ def test_rows_that_judged_are_called_by_their_name(validation, open_page, fitted
         assert f"{other} row" not in shown
         assert f"{word} rows" in page.inner_text("#basis" if evaluation is None else "#points")
         headline = page.inner_text("#headline")
-        assert headline.count("answers once it is at least") == 1
+        assert headline.count("It gives a label at a confidence of at least") == 1
 
 
 def stage_names(page):
@@ -291,7 +291,7 @@ def test_points_without_labels_and_certificates_are_drawn(open_page, fitted, tmp
     assert page.locator('.point[data-point="1"] .silent').count() == 1
     assert "undefined" in page.inner_text("#scatter-note")
     assert "\u2013" in page.inner_text("#picked")
-    assert "1.00 \u00d7 10^21 designs. 1,234 were looked at" in page.inner_text("#search-words")
+    assert "1.00 \u00d7 10^21 designs. 1,234 were evaluated" in page.inner_text("#search-words")
     assert "not proven" in page.inner_text("#search-words")
 
 
@@ -302,7 +302,7 @@ def test_the_price_model_is_said_and_waiting_longer_than_for_everything_is_more(
     write_report(clf, tmp_path / "report.html", evaluation=clf.evaluate(X, X["culture"] > 0))
     page = open_page((tmp_path / "report.html").as_uri())
     lead = page.text_content("#prices-lead")
-    assert lead.startswith("A stage takes as long as the slowest of what it buys, and 0.5 for itself. Everything")
+    assert lead.startswith("A stage takes as long as its slowest purchase, plus an overhead of 0.5. Everything")
     assert "43\u00a0% more than buying everything (3.50)" in page.text_content("#tiles")
 
 

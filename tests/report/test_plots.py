@@ -49,7 +49,7 @@ def test_the_point_in_use_is_ringed_and_named(fitted):
 def test_points_without_labels_are_left_out_with_a_note():
     display = FrontDisplay(np.array([0, 0.5]), np.array([np.nan, 0.9]), np.array([1.0, 2])).plot(highlight=0)
     assert len(display.ax_.collections[0].get_offsets()) == 1
-    assert "not drawn: 1 point" in display.ax_.texts[0].get_text()
+    assert "not shown: 1 point" in display.ax_.texts[0].get_text()
     assert "no labels" in display.ax_.get_legend().get_texts()[0].get_text()
 
 
@@ -68,9 +68,9 @@ def test_stages_with_labels_show_right_and_wrong(fitted, held_out):
     display = fitted.plot_stages(*held_out)
     assert isinstance(display, StagesDisplay)
     drawn = bar_counts(display.ax_[0])
-    assert drawn["right label"] == flow["right"]
-    assert_array_equal(np.add(drawn["right label"], drawn["wrong label"]), flow["answered"])
-    assert drawn["still waiting"] == [*flow["reached"][1:], 0]
+    assert drawn["correct label"] == flow["right"]
+    assert_array_equal(np.add(drawn["correct label"], drawn["wrong label"]), flow["answered"])
+    assert drawn["continues"] == [*flow["reached"][1:], 0]
     assert drawn["no label"][-1] == flow["rejected"]
     assert sum(drawn["no label"]) == flow["rejected"]
     assert bar_counts(display.ax_[1])["price of the stage"] == [stage.price for stage in fitted.stages_]
@@ -82,9 +82,27 @@ def test_stages_with_labels_show_right_and_wrong(fitted, held_out):
 def test_stages_without_rows_show_the_validation_counts(fitted):
     flow = stage_flow(fitted.deployed_)
     display = fitted.plot_stages()
-    assert bar_counts(display.ax_[0])["left with a label"] == flow["answered"]
+    assert bar_counts(display.ax_[0])["label"] == flow["answered"]
     assert_allclose(display.mean_paid[-1], fitted.front_.mean_cost[fitted.point_])
     assert f"of {fitted.front_.n_samples}" in display.ax_[0].get_xlabel()
+
+
+@pytest.mark.parametrize("n_stages", [1, 2, 4])
+def test_the_legends_of_the_stages_cover_no_bar(n_stages):
+    flow = {
+        "n_rows": 100, "reached": [100] * n_stages, "answered": [0] * (n_stages - 1) + [50],
+        "right": [0] * (n_stages - 1) + [40], "rejected": 50,
+    }  # fmt: skip
+    display = StagesDisplay([["age"]] * n_stages, [10] * n_stages, flow).plot()
+    display.figure_.canvas.draw()
+    for axis in display.ax_:
+        legend = axis.get_legend().get_window_extent()
+        assert not any(legend.overlaps(bar.get_window_extent()) for bar in axis.patches if bar.get_width())
+
+
+def test_the_stages_plot_assumes_no_unit_of_price(fitted):
+    cost = fitted.plot_stages().ax_[1]
+    assert "money" not in cost.get_xlabel()
 
 
 def test_long_lists_of_features_are_cut():
@@ -118,7 +136,7 @@ def test_calibration_draws_a_panel_per_stage(fitted, held_out):
         assert threshold.get_xdata()[0] == 75
         assert_allclose(curve.get_xdata(), 100 * np.array(bins["confidence"]))
         assert_allclose(curve.get_ydata(), 100 * np.divide(bins["right"], bins["count"]))
-        assert f"{sum(bins['count'])} input" in axis.get_title()
+        assert f"{sum(bins['count'])} case" in axis.get_title()
     display.figure_.canvas.draw()
     with pytest.raises(InvalidParameterError, match="n_bins must be"):
         StageCalibrationDisplay.from_estimator(fitted, *held_out, n_bins=0)
@@ -128,7 +146,7 @@ def test_a_stage_that_nobody_reaches_has_an_empty_panel(held_out):
     X, y = held_out
     clf = MultiStageClassifier([["age"], ["time"]], {"age": 1, "time": 1}, threshold=0.0)
     display = StageCalibrationDisplay.from_estimator(clf.fit(X[["age", "time"]], y), X[["age", "time"]], y)
-    assert display.ax_[1].get_title() == "stage 2: 0 inputs"
+    assert display.ax_[1].get_title() == "stage 2: 0 cases"
 
 
 def test_without_matplotlib_the_error_says_how_to_get_it(monkeypatch, fitted):

@@ -77,7 +77,7 @@ def test_how_stages_learn_is_told(fitted):
     summary = summarise(fitted.deployed_)
     assert summary["judged"] == "out-of-fold"
     assert summary["learning"] == " ".join(learning_record(fitted.deployed_)["in_words"])
-    assert "in 5 folds, each row by stages trained without it" in summary["learning"]
+    assert "by 5-fold cross-validation: each row by stages trained without it" in summary["learning"]
     settings = summary["settings"]
     assert (settings["removal"], settings["validation"], settings["choose"]) == ("True", "5", "combined")
     assert settings["encoding"] == f"auto, which used {fitted.encoding_}"
@@ -87,12 +87,13 @@ def test_how_stages_learn_is_told(fitted):
     summary = summarise(given.deployed_)
     assert summary["judged"] == "validation"
     assert summary["learning"] == (
-        "Stages learn by logistic regression with C = 2; numbers are seen as ranks. Designs were judged on rows given "
-        "for it, by stages trained on the others."
+        "Stage classifier: logistic regression with C = 2; numbers are encoded as ranks. Designs were validated on the "
+        "rows given for it, by stages trained on the other rows."
     )
     assert (summary["settings"]["encoding"], summary["settings"]["C"]) == ("rank", "2")
     alone = MultiStageClassifier(estimator=GaussianNB(), encoding="spline").fit(HEART.data, HEART.target)
-    assert summarise(alone)["learning"] == "Stages learn by GaussianNB; numbers are seen as ranks with bends."
+    words = "Stage classifier: GaussianNB; numbers are encoded as ranks with spline terms."
+    assert summarise(alone)["learning"] == words
 
 
 def test_units_show_columns_prices_and_groups():
@@ -110,7 +111,9 @@ def test_units_show_columns_prices_and_groups():
         {"name": "x3", "columns": ["x3"], "price": 5, "group": "blood", "discount": 3},
     ]
     assert summary["total"] == 10.5
-    assert summary["price_rule"] == "A stage costs the sum of what it buys, what a group shares once."
+    assert (
+        summary["price_rule"] == "A stage costs the sum of its purchases, including the shared cost of each new group."
+    )
     assert summary["classes"] == ["False", "True"]
 
 
@@ -189,7 +192,7 @@ def test_evaluation_and_notes_of_the_classifier_are_the_default(fitted, evaluati
 
 def test_an_evaluation_of_another_classifier_is_an_error(fitted, evaluation):
     other = Evaluation(evaluation.points[:1], evaluation.everything, evaluation.always, evaluation.classes)
-    with pytest.raises(InvalidInputError, match=r"evaluation is of 1 designs, the classifier has \d+"):
+    with pytest.raises(InvalidInputError, match=r"evaluation has 1 designs, the classifier has \d+"):
         summarise(fitted.deployed_, evaluation=other)
 
 

@@ -118,10 +118,10 @@ def test_choosing_takes_the_best_within_the_limits():
 
 
 def test_a_request_that_nothing_satisfies_is_answered_with_the_nearest_miss():
-    with pytest.raises(NoSuchPointError, match=r"max_cost = 0.1; the nearest gives way to max_cost = 0.5") as caught:
+    with pytest.raises(NoSuchPointError, match=r"max_cost = 0.1; set max_cost = 0.5") as caught:
         front().choose(max_cost=0.1)
     assert isinstance(caught.value, LookupError)
-    with pytest.raises(NoSuchPointError, match=r"nearest gives way to max_cost = 4.5 or min_accuracy = 0.6667"):
+    with pytest.raises(NoSuchPointError, match=r"set max_cost = 4.5 or min_accuracy = 0.6667"):
         front().choose(max_cost=4, min_accuracy=0.9)
     with pytest.raises(NoSuchPointError, match="relax two of them"):
         front().choose(max_cost=0.1, min_coverage=0.95, min_accuracy=0.99)
@@ -277,7 +277,7 @@ def test_limits_hold_for_the_simplest_too():
     f = front()
     assert f.choose(best="accuracy", one_standard_error=True, min_accuracy=0.9) == 0
     assert f.choose(best="cost", one_standard_error=True, max_cost=1) == 2
-    with pytest.raises(NoSuchPointError, match="nearest"):
+    with pytest.raises(NoSuchPointError, match="set max_cost"):
         f.choose(best="cost", one_standard_error=True, max_cost=0.1)
     with pytest.raises(InvalidParameterError, match="the error of fitness is not known"):
         f.choose(one_standard_error=True)
@@ -300,7 +300,7 @@ def test_other_objectives_are_columns_and_can_be_chosen_by(fitted):
     assert list(f.extra) == ["fnr"]
     assert_array_equal(f.values[:, 1:], np.column_stack([f.mean_cost, f.n_stages, f.accuracy]))
     assert_array_equal(f.to_frame()["fnr"], f.values[:, 0])
-    assert "       fnr  what is bought" in str(f)
+    assert "       fnr  buys" in str(f)
     assert f.values[f.choose(best="fnr"), 0] == f.values[:, 0].min()
     assert f[:3].values.shape == (3, 4)
     assert f[1].values.tolist() == f.values[1].tolist()
@@ -341,7 +341,7 @@ def test_choices_that_make_no_sense_are_explained_before_the_search(fitted, choo
 
 def test_limits_that_nothing_keeps_leave_the_fittest_in_use(fitted):
     clf = EMSCOClassifier(**{**fitted.get_params(deep=False), "choose": {"max_cost": 0.001}})
-    with pytest.raises(NoSuchPointError, match="the nearest gives way to max_cost"):
+    with pytest.raises(NoSuchPointError, match="set max_cost"):
         clf.fit(HEART.data, HEART.target)
     assert clf.point_ == 0
     assert len(clf.decide(HEART.data)) == 299

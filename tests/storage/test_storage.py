@@ -239,7 +239,7 @@ def test_files_that_do_not_say_how_stages_learned_are_read(tmp_path):
         assert (old.encoding_, old.C_, old.validation_) == ("linear", 1.0, None)
         assert_array_equal(old.predict_proba(X), clf.predict_proba(X))
         words = learning_record(old)["in_words"]
-        assert words == ["Stages learn by logistic regression with C = 1; numbers are standardised."]
+        assert words == ["Stage classifier: logistic regression with C = 1; numbers are standardised."]
         assert summarise(old)["judged"] == "validation"
 
 

@@ -1,1 +1,1 @@
-"""Rival methods, one file each, all with the interface of `emsco.baselines.base`."""
+"""Competing methods, one per file, all with the interface of `emsco.baselines.base`."""

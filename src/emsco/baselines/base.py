@@ -1,7 +1,7 @@
-"""What every rival shares: the same encoded table, prices, reject rule and account of what was bought.
+"""Common base of the competing methods: encoded table, prices, reject rule and accounting of purchases.
 
-A rival trains models; a model says of each input its class probabilities and which encoded columns it has read
-(`Trace`). Labels, rejects and costs follow from these in one place, here, so that no rival can charge in its own way.
+A method trains models. A model returns, for each case, class probabilities and the encoded columns it has read
+(`Trace`). Labels, rejects and costs are derived here, in one place, so that all methods are charged in the same way.
 """
 
 from abc import ABC, abstractmethod
@@ -32,7 +32,7 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Trace:
-    """What a model says of inputs, and what it has read for that.
+    """Predictions of a model, and the columns it has read for them.
 
     Attributes
     ----------
@@ -40,10 +40,10 @@ class Trace:
     read : ndarray of shape (n_rows, n_encoded)
         Encoded columns read; reading one buys the unit that yields it.
     exit : ndarray of shape (n_rows,)
-        Stage, leaf or tree where the input left; 0 where that means nothing.
+        Stage, leaf or tree where the case left; 0 if there is none.
     stages : sequence of ndarray of int, or None
-        Of a model of stages, the encoded columns known at each; inputs then pay stage by stage. None: an input pays for
-        all that it reads as for one stage.
+        For a model with stages, the encoded columns known at each; cases then pay stage by stage. None: a case pays for
+        all columns that it reads as for one stage.
     """
 
     probabilities: FloatArray
@@ -53,15 +53,15 @@ class Trace:
 
 
 class Model(Protocol):
-    """A trained model of a rival."""
+    """A trained model of a method."""
 
     def trace(self, Z: FloatArray) -> Trace:
-        """Decide encoded inputs, (n_encoded, n_rows); a column that an input does not read must not matter to it."""
+        """Decide encoded cases, (n_encoded, n_rows); a column that a case does not read must not affect it."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model and the settings it was trained with, to be judged on validation rows."""
+    """A model and its settings, to be evaluated on validation rows."""
 
     settings: dict[str, Any]
     model: Model
@@ -69,12 +69,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Figures:
-    """How a model does on rows with known labels.
+    """Figures of a model on labelled rows.
 
     Attributes
     ----------
     coverage, accuracy, mean_cost : float
-        Accuracy is NaN where no label is given.
+        The accuracy is NaN if no label is given.
     total : float
         Price of everything.
     """
@@ -86,18 +86,18 @@ class Figures:
 
     @property
     def combined(self) -> float:
-        """The paper's sum: coverage, accuracy (0 where undefined) and the share of the price that is saved."""
+        """The paper's combined score: coverage + accuracy (0 if undefined) + saved share of the price."""
         saved = 1 - self.mean_cost / self.total if self.total > 0 else 1.0
         return float(self.coverage + np.nan_to_num(self.accuracy) + saved)
 
 
 def combined(figures: Figures) -> float:
-    """Return the paper's combined score: the default by which rivals are tuned."""
+    """Return the paper's combined score, the default criterion for tuning."""
     return figures.combined
 
 
 def accuracy_within(budget: float) -> Callable[[Figures], float]:
-    """Return a criterion: accuracy of the labels given, of models whose mean cost is within a budget."""
+    """Return a criterion: the accuracy of models whose mean cost is within a budget."""
 
     def criterion(figures: Figures) -> float:
         return float(np.nan_to_num(figures.accuracy)) if figures.mean_cost <= budget else -figures.mean_cost
@@ -106,15 +106,15 @@ def accuracy_within(budget: float) -> Callable[[Figures], float]:
 
 
 class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A rival method as a scikit-learn classifier.
+    """A competing method as a scikit-learn classifier.
 
     A subclass stores its parameters in ``__init__`` (at least ``threshold``, ``criterion``, ``validation`` and
-    ``random_state``) and gives the models to choose from in ``_candidates``.
+    ``random_state``) and yields the models to choose from in ``_candidates``.
 
     Attributes
     ----------
     settings_ : dict
-        Those of the chosen model.
+        Settings of the chosen model.
     table_ : list of dict
         Settings and validation figures of every candidate.
     prices_ : PriceList
@@ -122,7 +122,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     n_features_in_ : int
     """
 
-    tunes: ClassVar[bool] = True  # whether it needs validation rows; else it trains on all rows
+    tunes: ClassVar[bool] = True  # whether it needs validation rows; otherwise it trains on all rows
 
     threshold: float
     criterion: Callable[[Figures], float]
@@ -131,7 +131,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def _candidates(self, problem: Problem, seed: int) -> Iterable[Candidate]:
-        """Train models, the ones to be preferred among equals first."""
+        """Train models; among equal ones, the first is preferred."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -141,7 +141,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: ArrayLike, costs: Costs = None, X_val: Any = None, y_val: ArrayLike | None = None) -> Self:
-        """Train, and choose settings on validation rows.
+        """Train, and choose the settings on validation rows.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         costs : None, array-like, mapping or Prices
             As for `EMSCOClassifier`.
         X_val, y_val : like X and y, optional
-            Rows on which settings are chosen. Without them, a share ``validation`` of X.
+            Rows for choosing the settings. Without them, a share ``validation`` of X.
 
         Returns
         -------
@@ -194,10 +194,10 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return self
 
     def _choose(self, candidates: Iterable[Candidate], problem: Problem, threshold: float) -> None:
-        """Keep the best candidate by the criterion; of equals the cheaper one, then the one that came first.
+        """Keep the best candidate by the criterion; on a tie the cheaper one, then the first.
 
-        A model that reads nothing of any input gives every one the class prior. Where the prior reaches the threshold
-        (Pima) it would win by the combined score; it is kept only if there is no other.
+        A model that reads nothing predicts the class prior for every case. If the prior reaches the threshold (Pima),
+        it would have the best combined score; it is kept only if there is no other.
         """
         best: tuple[bool, float, float] | None = None
         self.table_: list[dict[str, Any]] = []
@@ -214,12 +214,12 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise InvalidParameterError("there are no settings to choose from.")
 
     def trace(self, X: Any) -> Trace:
-        """Return class probabilities, the encoded columns read, and where each row left."""
+        """Return class probabilities, the encoded columns read, and the exit of each row."""
         check_is_fitted(self)
         return self._model.trace(self._encode(X)[0])
 
     def decide(self, X: Any) -> Decisions:
-        """Decide each row, or reject it, with what each has bought.
+        """Decide or reject each row; the result includes the purchases.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return Decisions(label, conclusive, confidence, trace.exit, cost, index, bought, rows)
 
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return class probabilities, whether confident or not.
+        """Return class probabilities, confident or not.
 
         Parameters
         ----------
@@ -299,7 +299,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         return encoded, table.index
 
     def _cost(self, trace: Trace) -> tuple[BoolArray, FloatArray]:
-        """Return which units each input has bought, and what it paid."""
+        """Return the units that each case has bought, and its cost."""
         bought = self._units(trace.read)
         if trace.stages is None:
             return bought, cost_of(bought, self.prices_)
@@ -320,7 +320,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def cost_of(bought: BoolArray, prices: PriceList) -> FloatArray:
-    """Return what inputs pay for the units they buy as in one stage; nothing for nothing."""
+    """Return the cost of buying units in one stage, for each case."""
     return np.asarray(prices.stage_ticks(bought[:, None, :])[:, 0] / prices.scale)
 
 
@@ -333,7 +333,7 @@ def measure(trace: Trace, truth: NDArray[np.int64], cost: FloatArray, threshold:
 
 
 def _known_codes(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.int64]:
-    """Return labels as indices of the training classes; here a class may be absent."""
+    """Return labels as indices of the training classes; a class may be absent."""
     labels = plain_labels(y)
     if labels.shape != (n_rows,):
         raise InvalidTargetError(f"y_val has the shape {labels.shape}, X_val has {n_rows} rows; give a label per row.")

@@ -1,4 +1,4 @@
-"""BudgetPrune: a random forest, pruned until what it reads is worth its price (BASELINES §6.2)."""
+"""BudgetPrune: a random forest, pruned for the cost of the features it reads (BASELINES §6.2)."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import product
@@ -20,30 +20,30 @@ _FLOAT32 = float(np.finfo(np.float32).max)
 
 
 class BudgetPrune(Rival):
-    """Pruning a random forest for its errors and its bill together (Nan, Wang & Saligrama, NIPS 2016).
+    """Pruning of a random forest for error and cost together (Nan, Wang & Saligrama, NIPS 2016).
 
-    A forest is grown by scikit-learn, prices unseen. Then one linear program says for all trees at once where each
-    stops, at the least sum of the mean error of single trees and ``price_weight`` times the mean bill, prices as shares
-    of the price of everything. Its optimum is integral. An input pays for the units tested on its way through all
-    trees; the class probabilities are the mean of the training shares where it stops.
+    scikit-learn grows a forest without regard to prices. One linear program then decides for all trees where each
+    stops. It minimises the mean error of single trees plus ``price_weight`` times the mean cost, with prices as shares
+    of the price of everything. Its optimum is integral. A case pays for the units tested on its way through all trees.
+    The class probabilities are the means of the training shares where it stops.
 
-    Our choices: errors are counted out of bag, on the rows that a tree was not grown on; the bill on the training rows,
-    at most ``max_rows`` of them; the program is solved by HiGHS instead of the publication's dual ascent. Units of
-    several columns and costs that a group shares are in the program as they are paid, each once per input. The reject
-    is ours, too.
+    Our choices: errors are counted out of bag, on the rows that did not train a tree; the cost is counted on the
+    training rows, at most ``max_rows`` of them; HiGHS solves the program instead of the publication's dual ascent.
+    Units of several columns and shared costs of groups are in the program as they are paid, each once per case. The
+    reject is our addition, too.
 
     Parameters
     ----------
     threshold : float
         Least confidence of a label.
     price_weights : sequence of float
-        How much of the mean error of a tree the price of everything is worth.
+        Weights of the price of everything, relative to the mean error of a tree.
     n_trees, max_depths : sequence of int
         Forests to prune.
     max_rows : int
-        Most training rows that the bill of a pruning is estimated on.
+        Largest number of training rows for estimating the cost of a pruning.
     criterion, validation, random_state
-        As in every rival.
+        As in every method.
     """
 
     def __init__(
@@ -85,16 +85,17 @@ def _prunings(
 
 
 class Forest:
-    """A random forest as arrays, and how its nodes would err.
+    """A random forest as arrays, with the error of each node.
 
     Attributes
     ----------
     trees : Trees
-        The value of a node: its training shares of the classes, divided by the number of trees.
+        The value of a node: its class shares in training, divided by the number of trees.
     parent : ndarray of shape (n_nodes,)
         -1 for a root.
     error : ndarray of shape (n_nodes,)
-        Share of a tree's rows out of bag that reach a node and are not of its majority, divided by the number of trees.
+        Share of a tree's out-of-bag rows that reach a node and are not in its majority class, divided by the number of
+        trees.
     """
 
     def __init__(self, problem: Problem, *, n_trees: int, max_depth: int, seed: int) -> None:
@@ -127,7 +128,7 @@ class Forest:
                 np.add.at(self.error, node, wrong / (outside.size * n_trees))
 
     def visits(self, Z: FloatArray, root: np.intp) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield rows and the nodes they are at, level by level down a tree."""
+        """Yield rows and their nodes, level by level down a tree."""
         trees = self.trees
         row = np.arange(Z.shape[1])
         node = np.full(row.size, root)
@@ -140,12 +141,12 @@ class Forest:
 
 
 class Program:
-    """The linear program of a forest: where to stop, given how much a bill weighs.
+    """The linear program of a forest: where to stop, for a given weight of the cost.
 
-    A variable per node says whether its tree goes on there, and needs that it does at the parent; a variable per thing
-    to pay for and row whether that row pays, and is forced by every node that the row meets first for it. This is the
-    published program after a change of variables, z = r(parent) - r: all rows are differences of two variables, so the
-    matrix is totally unimodular.
+    One variable per node is 1 if its tree continues there, which requires that it continues at the parent. One variable
+    per payable thing and row is 1 if the row pays for it; every node where the row would first pay for the thing forces
+    it to 1. This is the published program after a change of variables, z = r(parent) - r: all rows are differences of
+    two variables, so the matrix is totally unimodular.
     """
 
     def __init__(self, forest: Forest, problem: Problem, *, max_rows: int, seed: int) -> None:
@@ -153,7 +154,7 @@ class Program:
         n_nodes = error.size
         inner = trees.feature >= 0
         self._highest = inner.astype(np.float64)
-        # What going on changes: the errors of both children instead of the node's own.
+        # Continuing replaces the error of the node by the errors of both children.
         self._errors = np.where(inner, error[trees.left] + error[trees.right] - error, 0.0)
         rows = to_float32(problem.train)
         if rows.shape[1] > max_rows:
@@ -164,7 +165,7 @@ class Program:
         upper = [forest.parent[below]]
         bills: list[float] = []
         for price, nodes in zip(prices, _first_nodes(forest, rows, things, prices.size), strict=True):
-            met, n_rows = np.unique(nodes, axis=0, return_counts=True)  # rows that meet the same nodes pay alike
+            met, n_rows = np.unique(nodes, axis=0, return_counts=True)  # rows that meet the same nodes pay the same
             payer, tree = np.nonzero(met >= 0)
             lower.append(met[payer, tree])
             upper.append(n_nodes + len(bills) + payer)
@@ -175,11 +176,11 @@ class Program:
         signs = np.repeat([1.0, -1.0], smaller.size)
         shape = (smaller.size, n_nodes + len(bills))
         self._differences: Any = csr_array((signs, (at, np.concatenate([smaller, larger]))), shape=shape)
-        # HiGHS takes coefficients below 1e-7 for 0: count errors in rows of trees instead of shares.
+        # HiGHS treats coefficients below 1e-7 as 0, so errors are counted in rows of trees instead of shares.
         self._unit = problem.y_train.size * trees.roots.size
 
     def solve(self, price_weight: float) -> FloatArray:
-        """Return which nodes go on, (n_nodes,): 1 or 0."""
+        """Return which nodes continue, (n_nodes,): 1 or 0."""
         objective = np.concatenate([self._errors, price_weight * self._bills]) * self._unit
         highest = np.concatenate([self._highest, np.ones(self._bills.size)])
         bounds: Any = np.column_stack([np.zeros(highest.size), highest])
@@ -190,15 +191,15 @@ class Program:
 
 
 def things_to_pay(problem: Problem) -> tuple[FloatArray, list[NDArray[np.intp]]]:
-    """Return what can be paid for at all: units, and what groups of them share.
+    """Return the payable things: units, and shared costs of groups.
 
     Returns
     -------
     prices : ndarray of shape (n_things,)
         As shares of the price of everything.
     things : list of ndarray of shape (n_encoded,)
-        Two: the unit that an encoded column comes from, and the group that shares a cost with it; -1 where there is
-        none, or it is free.
+        Two arrays: the unit of each encoded column, and the group that shares a cost with it; -1 if there is none, or
+        if it is free.
     """
     units, bill = problem.unit_columns, problem.prices
     groups = (bill.groups.T.astype(np.intp) @ units) > 0
@@ -216,7 +217,7 @@ def _first_nodes(forest: Forest, rows: FloatArray, things: list[NDArray[np.intp]
     trees = forest.trees
     first = np.full((n_things, rows.shape[1], trees.roots.size), -1, dtype=np.int32)
     for t, root in enumerate(trees.roots):
-        for row, node in reversed(list(forest.visits(rows, root))):  # what comes earlier on the way is written last
+        for row, node in reversed(list(forest.visits(rows, root))):  # earlier nodes on the way are written last
             for thing_of in things:
                 thing = np.where(trees.feature[node] >= 0, thing_of[trees.feature[node]], -1)
                 first[thing[thing >= 0], row[thing >= 0], t] = node[thing >= 0]
@@ -224,7 +225,7 @@ def _first_nodes(forest: Forest, rows: FloatArray, things: list[NDArray[np.intp]
 
 
 def to_float32(Z: FloatArray) -> FloatArray:
-    """Return the numbers that scikit-learn's trees compare: rounded to single precision."""
+    """Return the numbers in single precision, as scikit-learn's trees compare them."""
     return np.clip(Z, -_FLOAT32, _FLOAT32).astype(np.float32).astype(np.float64)
 
 

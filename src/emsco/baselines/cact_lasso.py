@@ -1,4 +1,4 @@
-"""CaCT LASSO: an l1 logistic regression, its penalty chosen by coverage, accuracy and cost (BASELINES §8.2)."""
+"""CaCT LASSO: an l1 logistic regression with a penalty chosen by coverage, accuracy and cost (BASELINES §8.2)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,32 +21,32 @@ _NEXT_TO_NO_RIDGE = 1e-6
 
 
 class CaCTLasso(Rival):
-    """Cost-and-coverage-tuned LASSO of Hamilton & Fulp (2021): one stage, on the features that an l1 penalty leaves.
+    """Cost-and-coverage-tuned LASSO of Hamilton & Fulp (2021): one stage with the features that an l1 penalty keeps.
 
-    Every input buys each unit that has a column of non-zero weight, in any class. Prices do not enter the training:
-    they count when the penalty is chosen, by the paper's sum of coverage, accuracy and saved cost on validation rows.
+    Every case buys each unit that has a column with a non-zero weight in any class. Prices do not influence the
+    training. They influence the choice of the penalty, by the paper's combined score on validation rows.
 
-    The paper does not say what its penalties multiply. Here the objective is the *sum* of the log-losses plus penalty
-    times the l1 norm, so a penalty is 1 / C of scikit-learn: with the mean of the losses nearly all of the paper's
-    grid would give empty models. All penalties are solved by one path with warm starts, to the optimality conditions.
+    The paper does not define its penalty. Here the objective is the *sum* of the log-losses plus penalty times the l1
+    norm, so a penalty is 1 / C of scikit-learn. With the mean of the losses, nearly all of the paper's grid would give
+    empty models. All penalties are solved along one path with warm starts, up to the optimality conditions.
 
     Parameters
     ----------
     threshold : float
         Least confidence of a label.
     penalties : array-like or None
-        To choose from. None: the paper's grid, 0, 0.1, ..., 100. At 0 a ridge of 1e-6 keeps the weights finite where
-        the classes can be separated.
+        Values to choose from. None: the paper's grid, 0, 0.1, ..., 100. At 0, a ridge of 1e-6 keeps the weights finite
+        if the classes are separable.
     convention : "sum" or "mean"
-        Whether the penalty stands beside the sum of the log-losses, or beside their mean.
+        Whether the penalty is added to the sum of the log-losses, or to their mean.
     allow_empty : bool
-        Whether a model that reads nothing and answers with the class frequencies may be chosen. Where the most
-        frequent class is as frequent as the threshold it is hard to beat, and the paper evidently did not choose it.
-        (Models next to empty are as hard to beat, and are offered.) If all models are empty, one is used in any case.
+        Whether a model that reads nothing and predicts the class frequencies may be chosen. If the share of the most
+        frequent class reaches the threshold, such a model is hard to beat, and the paper evidently did not choose it.
+        (Nearly empty models are as hard to beat, and are allowed.) If all models are empty, one of them is used.
     criterion : callable
-        What is to be maximised on validation rows, a function of `Figures`.
+        Function of `Figures` to maximise on the validation rows.
     validation : float
-        Share of the rows that validates, unless ``fit`` is given others.
+        Share of validation rows, unless ``fit`` receives validation rows.
     random_state : int, RandomState or None
         Seeds the split.
 
@@ -91,7 +91,7 @@ class CaCTLasso(Rival):
 
 
 class _Sparse:
-    """A linear model that reads the columns of non-zero weight."""
+    """A linear model that reads the columns with non-zero weights."""
 
     def __init__(self, weights: FloatArray, columns: Any) -> None:
         self._columns = columns

@@ -1,4 +1,4 @@
-"""CEGB: gradient boosting that pays for what its trees read, as LightGBM ships it (BASELINES §4)."""
+"""CEGB: gradient boosting that pays for the features its trees read, as implemented in LightGBM (BASELINES §4)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
@@ -14,40 +14,40 @@ from emsco.exceptions import InvalidParameterError, MissingDependencyError
 from emsco.stages.problem import Problem
 
 PRICE_WEIGHTS = (0.0, *np.logspace(-3, 1.5, 14).tolist())
-_ROUNDS_PER_STEP = 10  # between two lengths of the same ensemble that are tried
+_ROUNDS_PER_STEP = 10  # between two tried lengths of the same ensemble
 _FULL, _SHARED = "full", "shared"
 
 
 class CEGB(Rival):
     """Cost-efficient gradient boosting (Peter, Diego, Hamprecht & Nadler, NIPS 2017), by LightGBM.
 
-    The gain of a split is lowered by ``price_weight`` times the price of its column, for every training row that the
-    split would make read that column for the first time. Prices are shares of the price of everything, so one grid fits
-    all tables. An input pays for the columns on its way through all trees, and is rejected if the top class probability
-    stays below the threshold; the publication knows no reject. Needs LightGBM.
+    The gain of a split is reduced by ``price_weight`` times the price of its column, for every training row that would
+    read this column for the first time. Prices are shares of the price of everything, so one grid fits all tables. A
+    case pays for the columns on its way through all trees. It is rejected if the top class probability stays below the
+    threshold; the publication has no reject. Needs LightGBM.
 
-    LightGBM remembers what a row has read by column, not by unit. Where a unit yields several columns (a panel, a
-    category, a number with a column that says *missing*) its price is put on each of them in one of two ways: "full"
-    charges whoever reads two of them twice, "shared" divides the price by their number and charges whoever reads one
-    too little. Training errs in one or the other direction; both are tried, and validation chooses. What inputs pay
-    in the end is exact in either case: a unit once.
+    LightGBM tracks the columns that a row has read, not the units. If a unit yields several columns (a panel, a
+    category, a number with an indicator of missing values), its price is assigned to each of them in one of two ways:
+    "full" charges a row that reads two of them twice; "shared" divides the price by their number and charges a row that
+    reads one too little. Both are tried, and validation chooses. The final cost of a case is exact in either case: each
+    unit is paid once.
 
     Parameters
     ----------
     threshold : float
         Least confidence of a label.
     price_weights : sequence of float
-        LightGBM's ``cegb_tradeoff``, with ``cegb_penalty_feature_lazy`` the prices; 0: plain boosting.
+        LightGBM's ``cegb_tradeoff``, with the prices as ``cegb_penalty_feature_lazy``; 0 is plain boosting.
     learning_rates : sequence of float
     n_rounds : int
-        Most rounds; every tenth length up to it is tried, without training again.
+        Largest number of rounds; every tenth number up to it is tried, without training again.
     num_leaves : sequence of int
-        Most leaves of a tree.
+        Largest number of leaves of a tree.
     min_rows_in_leaf : sequence of int
     column_prices : sequence of {"full", "shared"}
-        How a unit's price is put on several columns.
+        How the price of a unit is assigned to several columns.
     criterion, validation, random_state
-        As in every rival.
+        As in every method.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Booster:
             ) from error
         self._lightgbm = lightgbm
         self._n_outputs = 1 if problem.n_classes == 2 else problem.n_classes
-        # No sampling of rows or columns: a tree would have to buy what it happens to be shown.
+        # No sampling of rows or columns, because a tree would have to buy the columns in its sample.
         self._fixed: dict[str, Any] = {
             "objective": "binary" if self._n_outputs == 1 else "multiclass", "num_class": self._n_outputs,
             "seed": seed, "deterministic": True, "force_col_wise": True, "num_threads": 1, "feature_pre_filter": False,

@@ -14,20 +14,20 @@ from emsco.stages.problem import Problem
 
 
 class CostOrdered(Rival):
-    """CO-T of Hamilton & Fulp (2021): features are bought by their price, all of one price in one stage.
+    """CO-T of Hamilton & Fulp (2021): one stage per price, the cheapest features first.
 
-    An input leaves at the first stage that is confident, as in EMSCO; after the last stage, an input of which no stage
-    was confident is rejected. Stages are l2 logistic regressions, as EMSCO's own. A unit counts with what it costs
-    alone, the shared cost of its group included.
+    A case leaves at the first stage that is confident, as in EMSCO. If no stage is confident, it is rejected. Stages
+    are l2 logistic regressions, as in EMSCO. A unit has the price that it costs alone, including the shared cost of its
+    group.
 
     Parameters
     ----------
     threshold : float
         Least confidence of a label, at every stage. Set it before ``fit``.
     C : float
-        Inverse strength of the regularisation.
+        Inverse regularisation strength.
     criterion, validation, random_state
-        As in every rival; nothing is tuned here.
+        As in every method; nothing is tuned here.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class CostOrdered(Rival):
 
 
 class _UntilConfident:
-    """Goes on below the threshold."""
+    """Continues below the threshold."""
 
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold

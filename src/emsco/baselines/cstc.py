@@ -1,4 +1,4 @@
-"""CSTC*: a tree of linear classifiers, trained as a whole, in which inputs pay for the path they take.
+"""CSTC*: a tree of linear classifiers, trained jointly, in which a case pays for its path.
 
 Nodes are numbered from the root, 0, level by level; the children of k are 2k + 1, below the threshold, and 2k + 2.
 """
@@ -22,7 +22,7 @@ from emsco.stages.problem import Problem
 
 _SMOOTHINGS = (1e-2, 1e-4, 1e-6)
 _RELATIVE_FLOOR = 1e-2  # of the largest weight
-_ABSOLUTE_FLOOR = 10 * _SMOOTHINGS[-1] ** 0.5  # a large price weight leaves only tiny weights: none is to be kept
+_ABSOLUTE_FLOOR = 10 * _SMOOTHINGS[-1] ** 0.5  # a large price weight leaves only tiny weights, which are dropped
 _INITIAL_C = 0.1
 _MAX_STEPS = 1000  # of a logistic regression
 _LEAST_WEIGHT = 1e-9  # of a row in a node it does not reach
@@ -32,53 +32,54 @@ _PRICE_WEIGHTS = (0.0, *np.logspace(-2, 2, 15).tolist())
 class CSTC(Rival):
     """Cost-Sensitive Tree of Classifiers (Xu, Kusner, Weinberger, Chen and Chapelle, JMLR 2014), with the reject.
 
-    A complete binary tree of linear models. An inner node sends an input on by the sign of its score, an exit
-    classifies it, and the input has paid for whatever the nodes on its path read. All nodes are trained at once: the
-    routing is soft, and the price of a path is relaxed to a norm over its nodes, so that reading again is cheap.
+    A complete binary tree of linear models. An inner node routes a case by the sign of its score, and an exit
+    classifies it. The case pays for all features that the nodes on its path read. All nodes are trained jointly: the
+    routing is soft, and the price of a path is relaxed to a norm over its nodes, so that reading a feature again is
+    cheap.
 
     Parameters
     ----------
     threshold : float
         Least confidence of a label.
     price_weights : sequence of float
-        Weights of the expected price (λ), prices being shares of their total.
+        Weights of the expected price (λ); prices are shares of their total.
     levels : sequence of int
         Levels of the tree, exits included; 1 is a single linear classifier.
     omegas : sequence of {"leaves", "all"}
-        Which nodes are trained to classify: the exits alone, or the inner nodes too, which we take to be the published
-        form (not checked against its text).
+        Nodes that are trained to classify: only the exits, or also the inner nodes. We assume that the latter is the
+        published form (not checked against its text).
     sparsities : sequence of float
         Weights of the l1 norm (ρ).
     temperatures : sequence of float
         Softness of the routing (τ).
     C : sequence of float
-        Inverse strengths of the regularisation of the final classifiers.
+        Inverse regularisation strengths of the final classifiers.
     prune : bool
-        Whether to turn inner nodes into exits, from the bottom up, where the criterion on validation rows falls by no
-        more than ``prune_tolerance``. Noisy on fewer than 200 rows.
+        Whether to turn inner nodes into exits, from the bottom up, if the criterion on validation rows falls by at most
+        ``prune_tolerance``. Noisy on fewer than 200 rows.
     prune_tolerance : float
     max_steps : int
         Steps of L-BFGS per smoothing.
     criterion, validation, random_state
-        As in every rival; training itself draws nothing.
+        As in every method; the training itself is deterministic.
 
     Notes
     -----
-    Node k scores s = β_k·x + b_k and sends an input up with probability q = σ((β_k·x + a_k)/τ), where a_k = b_k − θ_k
+    Node k scores s = β_k·x + b_k and sends a case up with probability q = σ((β_k·x + a_k)/τ), where a_k = b_k − θ_k
     is a parameter of its own; p_ik is the product of these along the path to k. The objective is
 
     (1/N) Σ_k ω_k Σ_i p_ik loss(s_ik, y_i) + ρ Σ_k ‖β_k‖₁ + λ Σ_exits mean(p) Σ_u price_u √(Σ_{k on the path} ‖β_ku‖²).
 
-    Absolute values and norms are smoothed, ever less. Then small weights become 0, and each exit gets an l2 logistic
-    regression on what is paid for by the time it is reached, which repairs the shrinkage at no price.
+    Absolute values and norms are smoothed, with decreasing strength. Then small weights become 0, and each exit gets an
+    l2 logistic regression on the features paid for on its path, which corrects the shrinkage at no cost.
 
-    What differs from the publication: the loss is the log-loss, for the sake of confidences; inputs are standardised
-    columns, not outputs of boosted trees; nodes move together, not in turn; ω = "leaves" is ours, and better where a
-    cheap column says which dear one to buy; so is the final logistic regression. A unit of several columns enters the
-    norm as a whole, and what a group of units shares is a charge of its own. With more than two classes a classifier
-    has a weight vector per class, and inner nodes have one to route by. Each price weight starts from the solution of
-    the next smaller one; the other way round would start near 0, where all nodes are alike: a saddle. A path of price
-    weights ends when nothing is bought any more.
+    Differences from the publication: the loss is the log-loss, which gives confidences; the inputs are standardised
+    columns, not outputs of boosted trees; all nodes are optimised together, not in turn; ω = "leaves" is our addition,
+    which is better if a cheap column indicates which expensive one to buy; the final logistic regression is our
+    addition, too. A unit of several columns enters the norm as a whole, and the shared cost of a group is a separate
+    charge. With more than two classes, a classifier has one weight vector per class, and an inner node has one for
+    routing. Each price weight starts from the solution of the next smaller one; the reverse order would start near 0,
+    where all nodes are equal: a saddle point. A path of price weights ends when nothing is bought.
     """
 
     def __init__(

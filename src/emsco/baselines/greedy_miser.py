@@ -1,4 +1,4 @@
-"""Greedy Miser: boosted trees that pay for a feature when they first split on it (BASELINES §1)."""
+"""Greedy Miser: boosted trees that pay for a feature at its first split (BASELINES §1)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,41 +17,42 @@ from emsco.stages import _logistic as logistic
 from emsco.stages.problem import Problem
 
 PRICE_WEIGHTS = (*np.logspace(1, -3, 13).tolist(), 0.0)
-_MAX_SPLIT_LEVELS = 10  # trees are stored full
+_MAX_SPLIT_LEVELS = 10  # trees are stored as full binary trees
 _MAX_PRICE_WEIGHT = 1e100
-_CALIBRATION_RIDGE = 1e-6  # decides where all scores are the same, and is not felt elsewhere
+_CALIBRATION_RIDGE = 1e-6  # decides if all scores are equal; negligible otherwise
 
 Numbers = float | Sequence[float]
 
 
 class GreedyMiser(Rival):
-    """Stage-wise boosting of small regression trees; a unit not bought yet raises the impurity of its splits.
+    """Stage-wise boosting of small regression trees; a unit that is not yet bought raises the impurity of its splits.
 
     Xu, Weinberger and Chapelle, *The Greedy Miser: Learning under Test-time Budgets*, ICML 2012. With the residuals r
     of a node, a split scores
 
         S_L² / m_L + S_R² / m_R - S² / m - λ N p,
 
-    S and m being sums and counts of r left, right and in all, N the number of training rows and p what the split's unit
-    adds to the bill of the ensemble, as a share of the price of everything: 0 once any tree has read a column of it.
+    where S and m are sums and counts of r on the left, on the right and in total, N is the number of training rows, and
+    p is the price that the split's unit adds to the cost of the ensemble, as a share of the price of everything; p is 0
+    once any tree has read a column of the unit.
 
     Parameters
     ----------
     threshold : float
         Least confidence of a label.
     variant : "logistic" or "reference"
-        "logistic" is our choice: the loss whose scores are probabilities (softmax for three classes and more, one tree
-        per class and round), leaves that are Newton steps, purchases that count from the next node on, and no split
-        whose score is not positive. "reference" does as the authors' program does: squared loss on targets of ±1,
-        leaves that are means, purchases that count from the next tree on, and every node split that can be. There the
-        probabilities are sigmoids fitted to the validation rows, as we choose; so are its trees for three classes and
-        more: one against the rest, class by class in each round, the probabilities divided by their sum. Its λ was in
-        raw units: ours times N, divided by the price of everything.
+        "logistic" is our choice: the logistic loss (softmax for three classes and more, one tree per class and round),
+        leaves that are Newton steps, purchases that count from the next node on, and only splits with a positive
+        score. "reference" follows the authors' program: squared loss on targets of ±1, leaves that are means,
+        purchases that count from the next tree on, and a split at every node where one is possible. Its probabilities
+        are our choice: sigmoids fitted to the validation rows; with three classes and more, one against the rest,
+        class by class in each round, normalised to a sum of 1. Its λ was in raw units: ours times N, divided by the
+        price of everything.
     cost_scope : "path" or "ensemble"
-        What an input pays for: the units on its own paths through the trees, or, as in the authors' program, all units
+        Units that a case pays for: those on its own paths through the trees, or, as in the authors' program, all units
         of the ensemble.
     price_weights : float or sequence of float
-        λ, to be chosen from.
+        Values of λ to choose from.
     rounds : int, sequence of int or None
         Numbers of rounds to choose from; the longest is trained. None: 10, 20, ..., 200, up to 100 for the reference.
     learning_rates : float, sequence of float or None
@@ -61,22 +62,22 @@ class GreedyMiser(Rival):
     min_samples_leaf : int, sequence of int or None
         None: 5, for the reference 1. The grid is 1, 5, 20.
     largest_step : float
-        Bound of a Newton step, before it is multiplied by the learning rate; without it (infinity) and with λ = 0 this
-        is scikit-learn's `GradientBoostingClassifier`.
+        Bound of a Newton step, before multiplication by the learning rate. Without it (infinity) and with λ = 0, the
+        method is scikit-learn's `GradientBoostingClassifier`.
     allow_empty : bool
-        Whether a model that reads nothing can be chosen although others read something. It costs nothing, and where the
-        most frequent class is as frequent as the threshold it answers always, so the combined score likes it too much.
+        Whether a model that reads nothing can be chosen although others read something. It costs nothing. If the share
+        of the most frequent class reaches the threshold, it labels every case, so the combined score overrates it.
     criterion : callable
-        What is to be largest on validation rows, a function of `Figures`.
+        Function of `Figures` to maximise on the validation rows.
     validation : float
-        Share of the rows that validates, if fit is given no others.
+        Share of validation rows, unless ``fit`` receives validation rows.
     random_state : int, RandomState or None
-        Splits the rows; the method itself has no chance in it.
+        Seeds the split of the rows; the method itself is deterministic.
 
     Notes
     -----
-    Units that share a cost are priced as they would be billed: the first of a group with the shared cost, others
-    without. The publication has no groups.
+    Units that share a cost are priced as they are charged: the first of a group with the shared cost, the others
+    without it. The publication has no groups.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class GreedyMiser(Rival):
 
     @property
     def ensemble_cost_(self) -> float:
-        """Price of all units that the chosen ensemble reads: what every input pays if the scope is "ensemble"."""
+        """Price of all units that the chosen ensemble reads: the cost of every case if the scope is "ensemble"."""
         check_is_fitted(self)
         assert isinstance(self._model, _Ensemble)
         units = np.any(self._unit_columns[:, self._model.used], axis=1)

@@ -1,4 +1,4 @@
-"""Settings that a rival tries one after the other: checked, as lists."""
+"""Checked grids of settings, as lists."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""NSGA-II of pymoo on the designs of the paper: another search of the same space (BASELINES §9)."""
+"""NSGA-II of pymoo on the designs of the paper: a different search of the same space (BASELINES §9)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -26,31 +26,31 @@ from emsco.stages.logistic import LogisticTrainer
 from emsco.stages.problem import Problem
 
 _CACHE_BYTES = 2**28
-_MOST_BROODS = 10  # per generation: in a small space there soon is no design that is new
+_MOST_BROODS = 10  # per generation: a small space soon has no new designs
 
-# Told after each generation or batch: designs evaluated so far, the designs held, and their vectors.
+# Called after each generation or batch with the number of designs evaluated, the designs held, and their vectors.
 Tell = Callable[[int, IntArray, IntArray], None]
 
 
 class NSGA2(Rival):
     """Designs of stages searched by NSGA-II (Deb, Pratap, Agarwal & Meyarivan, 2002) instead of the paper's search.
 
-    Everything but the search is that of `EMSCOClassifier`: designs, logistic stages, counts, and the paper's operators
-    and rates, so what differs is how NSGA-II selects. Duplicate designs are bred again. The candidates are
-    the designs of its final front; of those the best on validation rows by ``criterion`` is deployed. Needs pymoo.
+    Everything except the selection is the same as in `EMSCOClassifier`: designs, logistic stages, counts, and the
+    paper's operators and rates. Duplicate designs are bred again. The candidates are the designs of the final front;
+    the best one by ``criterion`` on the validation rows is deployed. Needs pymoo.
 
     Parameters
     ----------
     threshold : float
-        Confidence at which an input leaves a stage, and least confidence of a label.
+        Confidence at which a case leaves a stage, and least confidence of a label.
     max_stages : int or None
-        Most stages of a design; None: as `EMSCOClassifier`.
+        Largest number of stages; None: as in `EMSCOClassifier`.
     population_size, max_generations, mutation_rate, recombination_rate, stage_bias, init_rate
         As in `Evolution`.
     n_jobs : int or None
         Threads that train feature sets; the result is the same for any number.
     criterion, validation, random_state
-        As in every rival.
+        As in every method.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ def search_nsga2(
     evaluate : callable
         Counts designs.
     settings : Evolution
-        Its sizes and rates; how to select is NSGA-II's own matter.
+        Its sizes and rates are used; NSGA-II selects in its own way.
     n_features, max_stages : int
     rng : Generator
     on_generation : callable, optional
-        Told of every generation, the first one included.
+        Called after every generation, including the first one.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Stages in the order of prices, and the walk of inputs through them: what CO-T and the learned reject rules share."""
+"""Stages in the order of prices, and models that use them; shared by CO-T and the learned reject rules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ class PriceStages:
     columns : list of ndarray of shape (n_known,)
         Their encoded columns, in ascending order.
     shares : ndarray of shape (n_stages,)
-        What has been paid by the end of each stage, as a share of the price of everything.
+        Total paid by the end of each stage, as a share of the price of everything.
     models : list of StageModel
     """
 
@@ -37,19 +37,19 @@ class PriceStages:
 
 
 class Gate(Protocol):
-    """Decides who goes on to the next stage."""
+    """Decides which cases continue to the next stage."""
 
     def continues(self, known: FloatArray, probabilities: FloatArray) -> BoolArray:
-        """Return who goes on, by the columns known (n_known, n_rows) and class probabilities (n_rows, n_classes)."""
+        """Return which cases continue, from known columns (n_known, n_rows) and probabilities (n_rows, n_classes)."""
 
 
 class LinearGate:
-    """Goes on where a linear function of what a stage knows is above 0.
+    """Continues if a linear function of the known values of a stage is above 0.
 
     Parameters
     ----------
     weights : ndarray of shape (n_known + 2,)
-        Of the known columns, the top probability, and its lead over the second (``gate_inputs``).
+        Weights of the known columns, of the top probability, and of its lead over the second (``gate_inputs``).
     intercept : float
     """
 
@@ -63,7 +63,7 @@ class LinearGate:
 
 
 class Walk:
-    """A model that walks stages: at each but the last a gate says who goes on."""
+    """A model with stages; at each except the last, a gate decides which cases continue."""
 
     def __init__(self, stages: PriceStages, gates: Sequence[Gate], models: Sequence[StageModel] | None = None) -> None:
         self._columns = stages.columns
@@ -71,7 +71,7 @@ class Walk:
         self._gates = list(gates)
 
     def trace(self, Z: FloatArray) -> Trace:
-        """Decide encoded inputs, (n_encoded, n_rows)."""
+        """Decide encoded cases, (n_encoded, n_rows)."""
         n_rows = Z.shape[1]
         waiting = np.arange(n_rows)
         read = np.zeros((n_rows, len(Z)), dtype=np.bool_)
@@ -89,13 +89,13 @@ class Walk:
             if not waiting.size:
                 break
         answers = np.empty((n_rows, parts[0][1].shape[1]))
-        for rows, probabilities in parts:  # of those who went on, later stages overwrite the answer
+        for rows, probabilities in parts:  # later stages overwrite the prediction of cases that continued
             answers[rows] = probabilities
         return Trace(answers, read, stage_of, self._columns)
 
 
 def gate_inputs(known: FloatArray, probabilities: FloatArray) -> FloatArray:
-    """Return what a gate sees, (n_known + 2, n_rows): columns, top probability, its lead over the second."""
+    """Return the inputs of a gate, (n_known + 2, n_rows): columns, top probability, its lead over the second."""
     ordered = np.sort(probabilities, axis=1)
     return np.vstack([known, ordered[:, -1], ordered[:, -1] - ordered[:, -2]])
 
@@ -107,7 +107,8 @@ def price_order(prices: PriceList, max_stages: int | None = None) -> IntArray:
     ----------
     prices : PriceList
     max_stages : int or None
-        If there are more distinct prices, neighbours share a stage, such that stages have about equally many units.
+        If there are more distinct prices, neighbouring prices share a stage, so that stages have similar numbers of
+        units.
 
     Examples
     --------
@@ -118,7 +119,7 @@ def price_order(prices: PriceList, max_stages: int | None = None) -> IntArray:
     array([1, 0, 1, 0])
     """
     shares = prices.prices / (prices.total or 1.0)
-    rounded = np.round(shares, 12)  # prices that differ by rounding are one
+    rounded = np.round(shares, 12)  # prices that differ only by rounding are equal
     design = np.unique(rounded, return_inverse=True)[1]
     if max_stages is not None and design.max() >= max_stages:
         n_cheaper = (rounded[None, :] < rounded[:, None]).sum(axis=1)
@@ -140,14 +141,14 @@ def train_by_price(problem: Problem, *, C: float, max_stages: int | None = None)
 
 
 def held_out(problem: Problem, stages: PriceStages, folds: IntArray, *, C: float) -> FloatArray:
-    """Return what stages say of training rows that did not train them, (n_stages, n_samples, n_classes).
+    """Return cross-validated probabilities of the training rows, (n_stages, n_samples, n_classes).
 
     Parameters
     ----------
     problem : Problem
     stages : PriceStages
     folds : ndarray of shape (n_samples,)
-        As of ``make_folds``. Of rows in no fold the stages trained on all rows say it.
+        From ``make_folds``. Rows in no fold are predicted by the stages trained on all rows.
     C : float
     """
     answers = np.stack(

@@ -26,7 +26,7 @@ from emsco.stages.base import StageModel
 from emsco.stages.logistic import LogisticModel
 from emsco.stages.problem import Problem
 
-_SHIFTS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the decision thresholds of a first pair, in log-odds: a restart each
+_SHIFTS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the decision thresholds of a first pair, in log-odds; one restart each
 _MAX_SWEEPS = 20
 _MAX_ALTERNATIONS = 5
 _LEAST_DROP = 1e-4  # of the risk in a sweep, relative
@@ -35,40 +35,40 @@ _LEAST_DROP = 1e-4  # of the risk in a sweep, relative
 class RejectRules(Rival):
     """Stage-wise empirical risk minimisation of Trapeznikov, Saligrama & Castañón (2013).
 
-    Stages are fixed, the cheapest features first; what is learned is who goes on. An input pays 1 for a wrong label
-    where it leaves, and a price for each stage it goes on to: the share of the total that the stage adds, times a
-    price weight, which trades errors for money and is tuned. In the end an input whose last stage is not confident is
-    rejected, as with every rival.
+    Stages are fixed, the cheapest features first; the method learns which cases continue. A case pays 1 for a wrong
+    label, and a price for each further stage: the share of the total that the stage adds, times a price weight, which
+    is tuned. A case whose last stage is not confident is rejected, as in every method.
 
-    ``rule="gates"`` learns, from the last stage back, a linear gate per stage: a weighted classification of who gains
-    by going on, given the rules learned so far. It serves any number of classes and is our form of the method.
+    ``rule="gates"`` learns one linear gate per stage, from the last stage back: a weighted classification of the cases
+    that gain by continuing, given the rules learned so far. It supports any number of classes and is our form of the
+    method.
 
-    ``rule="pairs"``, for two classes, is closer to the publication: a stage has two linear classifiers; where they
-    agree they give the label, where they differ the input goes on. They are trained in turns, each by a weighted
-    classification given the other, and kept if the risk drops; the best of five starts stays. The publication boosts
-    weak learners where we use l2 logistic regressions. Where the stage's own classifier, which gives the confidence,
+    ``rule="pairs"``, for two classes, is closer to the publication: a stage has two linear classifiers. If they agree,
+    they give the label; if they differ, the case continues. They are trained alternately, each by a weighted
+    classification given the other, and kept if the risk drops; the best of five starts is used. The publication boosts
+    weak learners; we use l2 logistic regressions. If the stage's own classifier, which gives the confidence,
     contradicts the label of the pair, the confidence is one half.
 
-    What stages and pairs say of training rows comes from twins that were trained without these rows, else their
-    errors would be too few to make going on worth its price.
+    The predictions of stages and pairs for training rows are cross-validated; otherwise their errors would be too few
+    to justify the price of continuing.
 
     Parameters
     ----------
     threshold : float
         Least confidence of a label.
     price_weights : array-like
-        To choose from.
+        Values to choose from.
     rule : "gates" or "pairs"
     max_stages : int or None
-        If there are more distinct prices, neighbours share a stage. None: a stage for every price.
+        If there are more distinct prices, neighbouring prices share a stage. None: one stage per price.
     C, rule_C : float
-        Inverse strength of the regularisation, of the stages and of the rules.
+        Inverse regularisation strength of the stages and of the rules.
     n_folds : int
-        Parts of the training rows that take turns in being held out.
+        Number of cross-validation folds of the training rows.
     criterion : callable
-        What is to be maximised on validation rows, a function of `Figures`.
+        Function of `Figures` to maximise on the validation rows.
     validation : float
-        Share of the rows that validates, unless ``fit`` is given others.
+        Share of validation rows, unless ``fit`` receives validation rows.
     random_state : int, RandomState or None
         Seeds the split and the folds.
     """
@@ -124,20 +124,20 @@ class RejectRules(Rival):
 def learn_gates(
     problem: Problem, stages: PriceStages, answers: FloatArray, prices: FloatArray, *, C: float
 ) -> list[Gate]:
-    """Return a gate for each stage but the last, learned from the last one back.
+    """Return a gate for each stage except the last, learned from the last one back.
 
     Parameters
     ----------
     problem : Problem
     stages : PriceStages
     answers : ndarray of shape (n_stages, n_samples, n_classes)
-        Class probabilities of the training rows, held out.
+        Cross-validated class probabilities of the training rows.
     prices : ndarray of shape (n_stages - 1,)
-        Of going on, in units of an error.
+        Prices of continuing, in units of an error.
     C : float
     """
     wrong = (answers.argmax(axis=2) != problem.y_train).astype(np.float64)
-    to_go = wrong[-1]  # what an input that has reached the next stage loses from there on
+    to_go = wrong[-1]  # loss of a case from the next stage on
     gates: list[Gate] = []
     for k in range(len(prices) - 1, -1, -1):
         known = problem.train[stages.columns[k]]
@@ -149,7 +149,7 @@ def learn_gates(
 
 
 def _fit_gate(inputs: FloatArray, gains: BoolArray, weights: FloatArray, C: float) -> Gate:
-    """Train on inputs (n_inputs, n_rows), the last two brought to the scale of the others, which are standardised."""
+    """Train on inputs (n_inputs, n_rows); the last two are scaled like the others, which are standardised."""
     scale = np.ones(len(inputs))
     deviations = inputs[-2:].std(axis=1)
     scale[-2:] = np.where(deviations > 1e-9, deviations, 1.0)

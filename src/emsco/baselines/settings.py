@@ -1,4 +1,4 @@
-"""Checks of settings that several rivals have."""
+"""Checks of settings that several methods share."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from emsco.exceptions import InvalidParameterError
 
 
 def check_grid(values: Any, name: str) -> NDArray[np.float64]:
-    """Return a grid of numbers of at least 0, each once, the largest first: it is preferred among equals."""
+    """Return a grid of distinct numbers of at least 0, the largest first, which is preferred on a tie."""
     try:
         grid = np.unique(np.asarray(values, dtype=np.float64))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Single-Stage: all features at once, one classifier; with or without the reject (BASELINES §8.3)."""
+"""Single-Stage: one classifier on all features, with or without the reject (BASELINES §8.3)."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
@@ -12,16 +12,16 @@ from emsco.stages.problem import Problem
 
 
 class SingleStage(Rival):
-    """One l2 logistic regression on everything; every input pays for everything.
+    """One l2 logistic regression on all features; every case pays for everything.
 
     Parameters
     ----------
     threshold : float
-        Least confidence of a label; 0: an answer for every input, as in the paper.
+        Least confidence of a label; 0 gives a label to every case, as in the paper.
     C : float
-        Inverse strength of the regularisation.
+        Inverse regularisation strength.
     criterion, validation, random_state
-        As in every rival; nothing is tuned here.
+        As in every method; nothing is tuned here.
     """
 
     tunes: ClassVar[bool] = False
@@ -47,7 +47,7 @@ class SingleStage(Rival):
 
 
 class _Everything:
-    """A model that reads all columns of every input."""
+    """A model that reads all columns of every case."""
 
     def __init__(self, model: StageModel) -> None:
         self._model = model

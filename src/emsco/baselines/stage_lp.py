@@ -20,43 +20,42 @@ from emsco.stages.problem import Problem
 class StageLP(Rival):
     """The linear program of Wang, Trapeznikov & Saligrama (2014) for the gates of a cascade.
 
-    Stages are fixed, the cheapest features first. An input that leaves at a stage loses 1 if the label is wrong, and
-    what it has paid, as a share of the total, times a price weight, which is tuned. The loss of an input is a maximum
-    over stages of sums of indicators of gates, exactly; hinges in place of the indicators make it convex, and the gates
-    of all stages together are one linear program, solved by HiGHS. Losses on training rows are of stages that were
-    trained without these rows.
+    Stages are fixed, the cheapest features first. A case that leaves at a stage loses 1 if the label is wrong, plus its
+    cost as a share of the total, times a price weight, which is tuned. The loss of a case is exactly a maximum over
+    stages of sums of gate indicators. Hinges instead of the indicators make it convex, and the gates of all stages are
+    one linear program, solved by HiGHS. The losses on training rows are cross-validated.
 
     Parameters
     ----------
     threshold : float
         Least confidence of a label.
     price_weights : array-like
-        To choose from.
+        Values to choose from.
     inputs : sequence of {"features", "confidence"}
-        What a gate is a linear function of, to choose from: the columns known at its stage, or the top probability
-        there and its lead over the second.
+        Inputs of a linear gate, to choose from: the columns known at its stage, or the top probability there and its
+        lead over the second.
     shrinkage : float
-        Price of the l1 norm of the gates' weights.
+        Weight of the l1 norm of the gates' weights.
     max_stages : int or None
-        If there are more distinct prices, neighbours share a stage. None: a stage for every price.
+        If there are more distinct prices, neighbouring prices share a stage. None: one stage per price.
     C : float
-        Inverse strength of the regularisation of the stages.
+        Inverse regularisation strength of the stages.
     n_folds : int
-        Parts of the training rows that take turns in being held out.
+        Number of cross-validation folds of the training rows.
     max_rows : int
-        Of more training rows, so many drawn at random learn the gates: the program takes seconds for 1000 rows, and
-        minutes for 3000.
+        Largest number of training rows for the gates; from more rows, a random sample is drawn. The program takes
+        seconds for 1000 rows, and minutes for 3000.
     criterion : callable
-        What is to be maximised on validation rows, a function of `Figures`.
+        Function of `Figures` to maximise on the validation rows.
     validation : float
-        Share of the rows that validates, unless ``fit`` is given others.
+        Share of validation rows, unless ``fit`` receives validation rows.
     random_state : int, RandomState or None
         Seeds the split and the folds.
 
     Notes
     -----
-    The hinges are loose where gates cannot tell apart who gains by going on: a large price weight sends all inputs to
-    the first stage, and a weight of 0 need not send all to the last.
+    The hinges are loose if gates cannot identify the cases that gain by continuing: a large price weight sends all
+    cases to the first stage, and a weight of 0 need not send all cases to the last.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class StageLP(Rival):
 
 
 def savings(losses: FloatArray) -> FloatArray:
-    """Return what each stage saves a row compared with its worst stage, (n_rows, n_stages)."""
+    """Return the savings of each stage for a row, compared with its worst stage, (n_rows, n_stages)."""
     return np.asarray(losses.max(axis=1, keepdims=True) - losses)
 
 
@@ -129,9 +128,9 @@ def learn_gates(inputs: Sequence[FloatArray], losses: FloatArray, shrinkage: flo
     Parameters
     ----------
     inputs : list of ndarray of shape (n_inputs, n_rows)
-        Of the gates of all stages but the last.
+        Inputs of the gates of all stages except the last.
     losses : ndarray of shape (n_rows, n_stages)
-        Of leaving at each stage.
+        Losses of leaving at each stage.
     shrinkage : float
     """
     if not inputs:

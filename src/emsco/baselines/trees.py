@@ -1,4 +1,4 @@
-"""Many decision trees as arrays: what rivals made of trees share, whoever grew them."""
+"""Many decision trees as arrays; shared by the methods with trees."""
 
 from dataclasses import dataclass, replace
 
@@ -11,18 +11,18 @@ from emsco.baselines.base import BoolArray, FloatArray
 
 @dataclass(frozen=True)
 class Trees:
-    """Trees whose nodes lie one after the other.
+    """Trees with consecutive nodes.
 
     Attributes
     ----------
     feature : ndarray of shape (n_nodes,)
         The encoded column that a node tests; negative at a leaf.
     threshold : ndarray of shape (n_nodes,)
-        A row goes left where its column is at most this.
+        A row goes left if its column is at most this.
     left, right : ndarray of shape (n_nodes,)
         The next node.
     value : ndarray of shape (n_nodes, n_outputs)
-        What a node adds to the outputs of a row that ends there.
+        Value added to the outputs of a row that ends at the node.
     roots : ndarray of shape (n_trees,)
     """
 
@@ -34,22 +34,22 @@ class Trees:
     roots: NDArray[np.intp]
 
     def first(self, n_trees: int) -> "Trees":
-        """Return the first trees alone."""
+        """Return only the first trees."""
         return replace(self, roots=self.roots[:n_trees])
 
     def stopped(self, at: BoolArray) -> "Trees":
-        """Return the same trees, with leaves where a mask of nodes, (n_nodes,), says so."""
+        """Return the same trees, with leaves at the nodes of a mask, (n_nodes,)."""
         return replace(self, feature=np.where(at, -1, self.feature))
 
     def walk(self, Z: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Send encoded inputs, (n_encoded, n_rows), through all trees.
+        """Apply all trees to encoded cases, (n_encoded, n_rows).
 
         Returns
         -------
         total : ndarray of shape (n_rows, n_outputs)
-            Values of the leaves, added up.
+            Sum of the values of the leaves.
         read : ndarray of shape (n_rows, n_encoded)
-            Columns tested on the way in any tree.
+            Columns tested in any tree.
         """
         total = np.zeros((Z.shape[1], self.value.shape[1]))
         read = np.zeros((Z.shape[1], len(Z)), dtype=np.bool_)

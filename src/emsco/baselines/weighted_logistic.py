@@ -1,4 +1,4 @@
-"""l2 logistic regressions of weighted rows, several weightings of the same rows at once."""
+"""l2 logistic regressions on weighted rows, for several weightings of the same rows at once."""
 
 import numpy as np
 
@@ -7,10 +7,10 @@ from emsco.baselines.base import BoolArray, FloatArray
 
 
 def fit_weighted(X: FloatArray, labels: BoolArray, weights: FloatArray, *, C: float) -> FloatArray:
-    """Return linear functions that are above 0 where a label is rather True: scikit-learn's objective.
+    """Return linear functions that are above 0 if the label is probably True, with scikit-learn's objective.
 
-    If the rows of positive weight are all of one label, the function is constant and says that label; if there is no
-    such row, it says False.
+    If all rows with a positive weight have the same label, the function is constant and predicts that label. If there
+    is no such row, it predicts False.
 
     Parameters
     ----------
@@ -18,7 +18,7 @@ def fit_weighted(X: FloatArray, labels: BoolArray, weights: FloatArray, *, C: fl
     labels : ndarray of shape (n_rows,)
     weights : ndarray of shape (n_fits, n_rows)
     C : float
-        Inverse strength of the regularisation; the intercept is not regularised.
+        Inverse regularisation strength; the intercept is not regularised.
 
     Returns
     -------

@@ -294,7 +294,7 @@ def no_dates(name: Any) -> str:
 
 
 def data_frame(columns: dict[str, Any]) -> Any:
-    """Return a pandas DataFrame, or say how to get pandas."""
+    """Return a pandas DataFrame, or raise with instructions to install pandas."""
     try:
         import pandas
     except ImportError as error:

@@ -1,8 +1,8 @@
 """A design as a row of integers: ``row[i]`` is the stage, from 0, in which feature i is bought (§3.1), -1 if never.
 
-A *population* is an integer array of shape (n_designs, n_features). Valid rows have no gaps: every stage below the
-highest one in use holds at least one feature. They buy at least one. The paper's designs buy all; those that may leave
-some out are meant by ``removal``.
+A *population* is an integer array of shape (n_designs, n_features). A valid row has no gaps: every stage below the
+highest one in use holds at least one feature. It buys at least one feature. The paper's designs buy all features; with
+``removal``, a design may leave features out.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from emsco.exceptions import (
 
 
 def stage_counts(population: IntArray) -> IntArray:
-    """Return the highest stage in use, plus one, of each row; of a valid row this is its number of stages."""
+    """Return the highest stage in use plus one, for each row; for a valid row this is its number of stages."""
     return np.asarray(population.max(axis=1) + 1)
 
 
@@ -42,17 +42,17 @@ def compress(population: IntArray) -> IntArray:
 
 
 def acquired_sets(population: IntArray) -> tuple[BoolArray, BoolArray]:
-    """Return what each stage of each row knows, and which stages exist.
+    """Return the features known at each stage of each row, and which stages exist.
 
     Returns
     -------
     acquired : ndarray of shape (n_designs, n_stages, n_features)
         Features bought by the end of the stage.
     exists : ndarray of shape (n_designs, n_stages)
-        Whether the row has that stage; beyond its last one, ``acquired`` holds all that the row buys.
+        Whether the row has that stage; beyond its last one, ``acquired`` holds all features that the row buys.
     """
     stages = np.arange(int(population.max()) + 1)
-    # As unsigned numbers, -1 is beyond every stage.
+    # As an unsigned number, -1 is greater than every stage.
     acquired = population.view(np.uint64)[:, None, :] <= stages.view(np.uint64)[None, :, None]
     exists = stages < stage_counts(population)[:, None]
     return acquired, exists
@@ -61,7 +61,7 @@ def acquired_sets(population: IntArray) -> tuple[BoolArray, BoolArray]:
 def count_partitions(n_features: int, n_stages: int, *, removal: bool = False) -> int:
     """Return the number of ordered partitions of n features into exactly j non-empty stages (Theorem 1).
 
-    With ``removal`` features may be left out: those left out are one more part, which may be empty.
+    With ``removal``, features may be left out; they form one more part, which may be empty.
     """
     return sum((-1) ** (n_stages - i) * comb(n_stages, i) * (i + removal) ** n_features for i in range(n_stages + 1))
 
@@ -83,17 +83,17 @@ def count_solutions(n_features: int, max_stages: int, *, removal: bool = False) 
 def places(n_stages: IntArray, max_stages: int) -> BoolArray:
     """Return where a feature may go, (n_designs, n_places): place 2 j + 1 is stage j, 2 j a new stage before it.
 
-    Of a design that buys nothing yet, place 0 is its first stage.
+    For a design that buys nothing yet, place 0 is its first stage.
     """
     numbers = np.arange(2 * int(n_stages.max()) + 1)
     return np.asarray((numbers <= 2 * n_stages[:, None]) & ((numbers % 2 == 1) | (n_stages < max_stages)[:, None]))
 
 
 def all_designs(n_features: int, max_stages: int, *, removal: bool = False) -> IntArray:
-    """Return each design of n features in at most k stages once.
+    """Return every design of n features in at most k stages.
 
-    A design is one of the first n - 1 features, and a place for the last: one of its stages, a new one in a gap, or
-    with ``removal`` none.
+    A design of n features is a design of the first n - 1 features and a place for the last one: one of the stages, a
+    new stage in a gap, or, with ``removal``, none.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def all_designs(n_features: int, max_stages: int, *, removal: bool = False) -> I
 def check_design(design: ArrayLike | Sequence[Sequence[str]], unit_names: Sequence[str]) -> IntArray:
     """Return a design given as a row of stage numbers, or as lists of names per stage, as a checked row.
 
-    What has the number -1, or is not named, is never bought.
+    A feature with the number -1, or without a name in the lists, is never bought.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def _row_from_names(stages: list[Any], unit_names: list[str]) -> IntArray:
 
 
 def distinct_sets(designs: IntArray) -> BoolArray:
-    """Return the feature sets that the designs need, and that of everything, to compare with; each once."""
+    """Return the distinct feature sets that the designs need, and the set of all features for comparison."""
     acquired, exists = acquired_sets(designs)
     everything = np.ones((1, designs.shape[1]), dtype=np.bool_)
     return np.unique(np.concatenate([acquired[exists], everything]), axis=0)
@@ -195,11 +195,11 @@ def set_key(units: BoolArray) -> bytes:
     return np.packbits(units).tobytes()
 
 
-_MOST_STAGES = 30  # nobody runs more, and a table of hundreds of columns would take hours
+_MOST_STAGES = 30  # with more stages, a table of hundreds of columns would take hours
 
 
 def check_max_stages(max_stages: Any, n_units: int) -> int:
-    """Return the most stages of a design; None: half the features, but at least 10 and at most 30."""
+    """Return the largest number of stages; None: half the features, but at least 10 and at most 30."""
     if max_stages is None:
         return min(n_units, max(ceil(n_units / 2), 10), _MOST_STAGES)
     if isinstance(max_stages, bool) or not isinstance(max_stages, int | np.integer) or max_stages < 1:

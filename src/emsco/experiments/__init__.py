@@ -1,1 +1,1 @@
-"""The paper's experiments and ours: run, table, figure. ``python -m emsco.experiments``."""
+"""The paper's experiments and our own: ``python -m emsco.experiments``."""

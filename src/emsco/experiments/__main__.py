@@ -30,23 +30,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="emsco experiments", description="The paper's experiments, and ours.")
+    parser = argparse.ArgumentParser(prog="emsco experiments", description="The paper's experiments and our own.")
     commands = parser.add_subparsers(dest="experiment", required=True)
     _add_global(commands)
     _add_comparison(commands)
     _add_budgets(commands)
     command = _add(commands, "thresholds", _thresholds, "the effect of the confidence threshold",
-                   "Sweep the thresholds of a cost-ordered two-stage design over many drawn data sets, as in the "
+                   "Sweep the thresholds of a cost-ordered two-stage design on many random data sets, as in the "
                    "paper's figure 2: thresholds.csv and thresholds.png.")  # fmt: skip
-    command.add_argument("--draws", type=_positive, default=20, help="data sets drawn")
-    _add(commands, "stages", _stages, "when features are bought, against their price",
+    command.add_argument("--draws", type=_positive, default=20, help="number of random data sets")
+    _add(commands, "stages", _stages, "stage of each feature, against its price",
          "From the trials of a comparison in the same folder: the mean stage in which the designs of EMSCO buy each "
          "feature, as in the paper's figure 13: stages.csv and stages.png. Run the comparison first.",
          out="comparison")  # fmt: skip
-    _add(commands, "splits", _splits, "how much of a result is its split",
-         "From the trials of a comparison in the same folder, EMSCO and CO-T on the same splits: how the score varies, "
-         "how easy the paper's one split was, and what to expect on such a split: splits.png. Run the comparison "
-         "first, with many splits.", out="comparison")  # fmt: skip
+    _add(commands, "splits", _splits, "influence of the split on a result",
+         "From the trials of a comparison in the same folder, EMSCO and CO-T on the same splits: the variation of the "
+         "score, how easy the paper's split was, and the expected score on such a split: splits.png. Run the "
+         "comparison first, with many splits.", out="comparison")  # fmt: skip
     return parser
 
 
@@ -61,26 +61,26 @@ def _add(commands: Any, name: str, run: Any, short: str, long: str, out: str | N
 
 def _add_global(commands: Any) -> None:
     command = _add(
-        commands, "global", _global, "true frontiers, and how much of them a search holds",
-        "Prove the true frontiers of the paper's spaces on several splits, then run searches on the first "
-        "split and count what they hold of it after each generation. Tables are printed; frontiers.csv, curves.csv and "
-        "global.png are written. Ctrl-C keeps what is done.",
+        commands, "global", _global, "true fronts, and the share that a search holds",
+        "Prove the true fronts of the paper's spaces on several splits, then run searches on the first split and count "
+        "the share of the front they hold after each generation. Prints tables and writes frontiers.csv, curves.csv "
+        "and global.png. Ctrl-C keeps the finished part.",
     )  # fmt: skip
     command.add_argument("--data", nargs="+", choices=list(PROVEN), default=list(PROVEN), help="data sets")
     command.add_argument("--stages", nargs="+", type=_positive, default=[2, 3, 4], metavar="K", help="most stages")
     command.add_argument("--search", nargs="+", choices=list(global_optima.SEARCHES), default=["evolution"])
     command.add_argument("--runs", type=_positive, default=100, help="runs per search and space")
-    command.add_argument("--generations", type=_positive, default=500, help="of 300 designs")
-    command.add_argument("--splits", type=_positive, default=5, help="splits whose frontiers are proven")
+    command.add_argument("--generations", type=_positive, default=500, help="generations of 300 designs")
+    command.add_argument("--splits", type=_positive, default=5, help="splits with proven fronts")
     command.add_argument("--jobs", type=_positive, default=1, help="processes, and threads of the proofs")
 
 
 def _add_comparison(commands: Any) -> None:
     command = _add(
         commands, "comparison", _comparison, "every method on the same data, prices and rules",
-        "Tune every method on validation rows, score it once on test rows (50-25-25), on many splits. trials.csv has a "
-        "line per trial, table.csv the means with 95 % intervals, bars.png and scatter.png are pictures. A run that "
-        "was cut off goes on where it was: trials in the folder are not run again.",
+        "Tune every method on validation rows and score it once on test rows (50-25-25), on many splits. trials.csv "
+        "has one line per trial, table.csv the means with 95 % confidence intervals; bars.png and scatter.png are "
+        "plots. An interrupted run continues: trials in the folder are not run again.",
     )  # fmt: skip
     command.add_argument("--setting", choices=["paper", "best"], default="paper",
                          help="EMSCO as in the paper, or with our defaults")  # fmt: skip
@@ -92,25 +92,25 @@ def _add_comparison(commands: Any) -> None:
         help=f"only these methods; on request also: {', '.join(comparison.ON_REQUEST)}",
     )
     command.add_argument("--splits", type=_positive, default=20)
-    command.add_argument("--seeds", type=_positive, default=1, help="runs per split, of different seeds")
+    command.add_argument("--seeds", type=_positive, default=1, help="runs per split, with different seeds")
     command.add_argument("--jobs", type=_positive, default=1, help="processes")
-    command.add_argument("--quick", action="store_true", help="two splits, small grids: to see whether it works")
+    command.add_argument("--quick", action="store_true", help="two splits and small grids, for a quick check")
 
 
 def _add_budgets(commands: Any) -> None:
     command = _add(
-        commands, "budgets", _budgets, "the best accuracy that a budget buys",
-        "EMSCO with boosted stages and thresholds of its own, and CEGB, tuned on validation rows for the best accuracy "
-        "at a coverage and a mean cost, scored once on test rows (50-25-25): budgets.csv has a line per split, method "
-        "and budget, budgets.png is a picture. A run that was cut off goes on where it was.",
+        commands, "budgets", _budgets, "the best accuracy within a budget",
+        "Tune EMSCO with boosted stages and automatic thresholds, and CEGB, on validation rows for the best accuracy "
+        "at a coverage and a mean cost, and score them once on test rows (50-25-25). budgets.csv has one line per "
+        "split, method and budget; budgets.png is a plot. An interrupted run continues.",
     )  # fmt: skip
     command.add_argument("--data", choices=list(DATASETS), default="spambase", help="data set")
     command.add_argument("--splits", type=_positive, default=5)
     command.add_argument("--coverage", type=_share, default=0.9, help="least coverage")
     command.add_argument("--budget", nargs="+", type=float, default=[3.0, 5.0, 8.0, 12.0, 20.0], metavar="COST",
-                         help="most mean cost")  # fmt: skip
+                         help="largest mean cost")  # fmt: skip
     command.add_argument("--jobs", type=_positive, default=1, help="processes")
-    command.add_argument("--quick", action="store_true", help="small searches and grids: to see whether it works")
+    command.add_argument("--quick", action="store_true", help="small searches and grids, for a quick check")
 
 
 def _share(text: str) -> float:
@@ -154,7 +154,7 @@ def _global(options: argparse.Namespace) -> int:
     if curves:
         print(global_optima.share_table(curves))
         global_optima.plot_curves(curves, options.out / "global.png")
-    print(f"{'Interrupted; what was done' if interrupted else 'All of it'} is in {options.out}/.")
+    print(f"{'Interrupted; the finished part' if interrupted else 'The result'} is in {options.out}/.")
     return 130 if interrupted else 0
 
 
@@ -191,9 +191,9 @@ def _comparison(options: argparse.Namespace) -> int:
         comparison.plot_bars(rows, options.out / "bars.png")
         comparison.plot_scatter(rows, options.out / "scatter.png")
     if interrupted:
-        print(f"Interrupted after {len(outcomes)} of {len(trials)} trials; the same command goes on from there.")
+        print(f"Interrupted after {len(outcomes)} of {len(trials)} trials; repeat the command to continue.")
         return 130
-    print(f"All of it is in {options.out}/.")
+    print(f"The result is in {options.out}/.")
     return 0
 
 
@@ -214,9 +214,9 @@ def _budgets(options: argparse.Namespace) -> int:
         print(budgets.text_table(spent))
         budgets.plot(spent, options.out / "budgets.png")
     if interrupted:
-        print("Interrupted; the same command goes on from there.")
+        print("Interrupted; repeat the command to continue.")
         return 130
-    print(f"All of it is in {options.out}/.")
+    print(f"The result is in {options.out}/.")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What a budget buys: the best accuracy at a given coverage within a mean cost, of EMSCO and of CEGB."""
+"""The best accuracy within a budget, at a given coverage, for EMSCO and CEGB."""
 
 from collections.abc import Iterable, Iterator, Sequence
 import csv
@@ -28,7 +28,7 @@ from emsco.stages.problem import Problem
 
 @dataclass(frozen=True)
 class Spent:
-    """A method tuned for a budget, on the test rows of a split."""
+    """Result of a method tuned for a budget, on the test rows of a split."""
 
     split: int
     method: str
@@ -40,7 +40,7 @@ class Spent:
 
 
 class Ours:
-    """EMSCO with thresholds of its own and boosted stages; the rows that tune take turns with those that train."""
+    """EMSCO with automatic thresholds and boosted stages, cross-validated on training and validation rows."""
 
     turns = True
 
@@ -72,12 +72,12 @@ class OursAsSplit(Ours):
 
 
 class _Budgeted(CEGB):
-    """CEGB that keeps, for each budget, the model and the threshold that are best on the validation rows."""
+    """CEGB that keeps, for each budget, the best model and threshold on the validation rows."""
 
     wanted: "Wanted"
 
     def at(self, budget: float) -> CEGB:
-        """Use what was kept for a budget."""
+        """Use the model and threshold kept for a budget."""
         self._model, self.threshold = self._kept[budget]
         return self
 
@@ -101,7 +101,7 @@ class _Budgeted(CEGB):
 
 
 class Theirs:
-    """CEGB with a threshold of its own."""
+    """CEGB with a tuned threshold."""
 
     def __init__(self, seed: int, *, quick: bool) -> None:
         self._rival = _Budgeted(learning_rates=(0.1,), num_leaves=(4, 8, 16), min_rows_in_leaf=(5,), random_state=seed)
@@ -123,7 +123,7 @@ METHODS: dict[str, Any] = {"EMSCO": Ours, "EMSCO, trained on half": OursAsSplit,
 
 @dataclass(frozen=True)
 class Wanted:
-    """Least coverage and most mean costs."""
+    """Least coverage and largest mean costs."""
 
     coverage: float
     budgets: tuple[float, ...]
@@ -152,7 +152,7 @@ def _boosting(*, quick: bool) -> Any:
 def run(
     dataset: str, n_splits: int, wanted: Wanted, path: Path, *, quick: bool = False, n_jobs: int = 1
 ) -> Iterator[tuple[int, int]]:
-    """Run what the file does not hold yet, and write it after each method on each split; yields what is done of all."""
+    """Run what the file lacks, write it after each method and split, and yield the progress."""
     done = read(path)
     all_of_it = [(number, name) for number in range(n_splits) for name in METHODS]
     held = {(spent.split, spent.method, spent.budget) for spent in done}
@@ -193,7 +193,7 @@ def write(spent: Iterable[Spent], path: Path) -> None:
 
 
 def read(path: Path) -> list[Spent]:
-    """Return what a file holds; nothing if there is none."""
+    """Return the content of a file; empty if there is none."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -222,7 +222,7 @@ def text_table(spent: Sequence[Spent]) -> str:
 
 
 def plot(spent: Sequence[Spent], path: Path) -> None:
-    """Draw mean accuracy against mean cost, a line per method."""
+    """Plot mean accuracy against mean cost, one line per method."""
     plt = pyplot()
     figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     colours = dict(zip(METHODS, ("#0072B2", "#56B4E9", "#D55E00"), strict=True))

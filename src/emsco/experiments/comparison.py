@@ -41,13 +41,13 @@ from emsco.experiments.setting import DATASETS, PaperSetting
 from emsco.prices.prices import Prices, resolve
 from emsco.search.bestfirst import BestFirst
 
-ON_REQUEST = ("EMSCO, C=100",)  # methods that are compared only if asked for by name
+ON_REQUEST = ("EMSCO, C=100",)  # methods that are compared only on request
 _FEW_PENALTIES = (0.5, 2.0, 8.0, 32.0)
 FIGURES = ("coverage", "accuracy", "mean_cost", "combined")
 
 
 class Method(Protocol):
-    """Anything to compare."""
+    """A method of the comparison."""
 
     def fit(self, X: Any, y: Any, costs: Any, X_val: Any, y_val: Any) -> Any:
         """Train, and tune on the validation rows."""
@@ -69,17 +69,17 @@ class Trial:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial went on its test rows.
+    """Result of a trial on its test rows.
 
     Attributes
     ----------
     trial : Trial
     coverage, accuracy, mean_cost, combined : float
-        ``combined`` is coverage + accuracy (0 where undefined) + the share of the price of everything that is saved.
+        ``combined`` is coverage + accuracy (0 if undefined) + saved share of the price of everything.
     seconds : float
-        Training and tuning.
+        Time for training and tuning.
     chosen : str
-        JSON of what was chosen on the validation rows: a design, or the settings of a rival.
+        JSON of the choice on the validation rows: a design, or the settings of a method.
     """
 
     trial: Trial
@@ -100,7 +100,7 @@ Factory: TypeAlias = Callable[[PaperSetting, int, bool], Method]
 
 
 class Paper:
-    """EMSCO as in the paper: its evolution, its rule for the number of stages, its fittest design."""
+    """EMSCO as in the paper: evolution, the paper's rule for the number of stages, the fittest design."""
 
     def __init__(self, setting: PaperSetting, seed: int, *, quick: bool, C: float = 1.0) -> None:
         self._setting, self._seed, self._quick, self._C = setting, seed, quick, C
@@ -131,7 +131,7 @@ class Best(Paper):
     """EMSCO with our defaults."""
 
     def fit(self, X: Any, y: Any, costs: Any, X_val: Any, y_val: Any) -> "Best":
-        """Search as ``EMSCOClassifier()`` does: training and validation rows take turns."""
+        """Search as ``EMSCOClassifier()`` does, with cross-validation on training and validation rows."""
         rows = stacked(X, X_val)
         self.classifier = EMSCOClassifier(costs, threshold=self._setting.threshold, random_state=self._seed)
         if self._quick:
@@ -142,7 +142,7 @@ class Best(Paper):
 
 
 def stacked(X: Any, more: Any) -> Any:
-    """Return the rows of one table above those of another."""
+    """Return the rows of one table followed by those of another."""
     if isinstance(X, np.ndarray):
         return np.vstack([X, more])
     import pandas
@@ -151,7 +151,7 @@ def stacked(X: Any, more: Any) -> Any:
 
 
 def methods(setting: str) -> dict[str, Factory]:
-    """Return what is compared, by name; grids are those of the rivals, thinned where a full one takes minutes."""
+    """Return the methods by name; their grids are thinned if a full one takes minutes."""
     ours = Paper if setting == "paper" else Best
 
     def single(s: PaperSetting, seed: int, quick: bool) -> Method:
@@ -262,12 +262,12 @@ def run_trial(trial: Trial, *, quick: bool) -> Outcome:
 def run_trials(
     trials: Sequence[Trial], path: Path, *, quick: bool = False, n_jobs: int = 1
 ) -> Iterator[tuple[int, int, Outcome | None]]:
-    """Run the trials that the file does not hold yet, in parallel; each is written to it when it is done.
+    """Run the trials that the file lacks, in parallel; each is written to the file when it is done.
 
-    Yields how many are done, how many there are, and the last one; first, with none, how many were there before.
+    Yields the number done, the total number and the last trial; first, without a trial, the number done before.
     """
     done = {outcome.trial: outcome for outcome in read_outcomes(path)}
-    write_outcomes(done.values(), path)  # without a last line that was cut off
+    write_outcomes(done.values(), path)  # without a truncated last line
     left = [trial for trial in trials if trial not in done]
     n_done = len(trials) - len(left)
     yield n_done, len(trials), None
@@ -286,7 +286,7 @@ def _columns() -> list[str]:
 
 
 def write_outcomes(outcomes: Iterable[Outcome], path: Path) -> None:
-    """Write a tidy CSV file, a line per trial."""
+    """Write a tidy CSV file, one line per trial."""
     with writing_text(path) as file:
         writer = csv.DictWriter(file, _columns())
         writer.writeheader()
@@ -294,7 +294,7 @@ def write_outcomes(outcomes: Iterable[Outcome], path: Path) -> None:
 
 
 def read_outcomes(path: Path) -> list[Outcome]:
-    """Return the trials of a file; nothing if there is none. A last line that was cut off is left out."""
+    """Return the trials of a file; none if there is no file. A truncated last line is ignored."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -316,7 +316,7 @@ def read_outcomes(path: Path) -> list[Outcome]:
 
 @dataclass(frozen=True)
 class Row:
-    """A method on a data set: the mean of each figure over the trials, with the margin of its 95 % interval."""
+    """A method on a data set: the mean of each figure over the trials, with its 95 % confidence margin."""
 
     dataset: str
     method: str
@@ -378,7 +378,7 @@ def text_table(rows: Sequence[Row], published: Mapping[tuple[str, str], PaperRes
     lines = []
     for dataset in dict.fromkeys(row.dataset for row in rows):
         here = [row for row in rows if row.dataset == dataset]
-        lines.append(f"{dataset}, {max(row.n_trials for row in here)} trials; +- is the margin of the 95 % interval")
+        lines.append(f"{dataset}, {max(row.n_trials for row in here)} trials; +- is the 95 % confidence margin")
         lines.append(
             f"{'':<22}{'coverage':>15}{'accuracy':>15}{'mean cost':>18}{'combined':>15}{'paper':>26}{'seconds':>9}"
         )
@@ -410,7 +410,7 @@ def write_table(rows: Sequence[Row], path: Path) -> None:
 
 
 def plot_bars(rows: Sequence[Row], path: Path) -> None:
-    """Draw coverage, accuracy, the share of the price that is saved, and their sum, as the paper does."""
+    """Plot coverage, accuracy, saved share of the price, and their sum, as in the paper."""
     plt = pyplot()
     datasets = list(dict.fromkeys(row.dataset for row in rows))
     n_methods = max(sum(row.dataset == d for row in rows) for d in datasets)
@@ -435,7 +435,7 @@ def plot_bars(rows: Sequence[Row], path: Path) -> None:
 
 
 def _label_heights(values: Sequence[float]) -> FloatArray:
-    """Return heights for labels beside points, moved apart where they would overlap."""
+    """Return heights for labels beside points, moved apart if they would overlap."""
     order = np.argsort(values, kind="stable")
     heights = np.array(values, dtype=np.float64)
     gap = 0.032 * max(float(np.ptp(heights)), 1e-9)
@@ -445,7 +445,7 @@ def _label_heights(values: Sequence[float]) -> FloatArray:
 
 
 def plot_scatter(rows: Sequence[Row], path: Path) -> None:
-    """Draw accuracy against mean cost, coloured by coverage, a picture per data set."""
+    """Plot accuracy against mean cost, coloured by coverage, one panel per data set."""
     plt = pyplot()
     datasets = list(dict.fromkeys(row.dataset for row in rows))
     n_lines = ceil(len(datasets) / 2)

@@ -1,4 +1,4 @@
-"""The paper's global-optima experiment (§4.2): true frontiers, and how much of them a search holds as it goes on."""
+"""The paper's global-optima experiment (§4.2): true fronts, and the share of them that a search holds over time."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 import csv
@@ -32,7 +32,7 @@ Evaluate = Callable[[IntArray], Tally]
 
 @dataclass(frozen=True)
 class Frontier:
-    """A true frontier: how many vectors it has, how many designs have them, and how it was proven."""
+    """A true front: its number of vectors, the number of designs with these vectors, and its proof."""
 
     dataset: str
     max_stages: int
@@ -46,7 +46,7 @@ class Frontier:
 
 @dataclass(frozen=True)
 class Curve:
-    """What one search holds of a true frontier after each generation of 300 designs, over several runs.
+    """The part of a true front that one search holds after each generation of 300 designs, over several runs.
 
     ``vectors`` and ``rows`` count globally optimal vectors and designs, (n_runs, n_generations + 1).
     """
@@ -62,7 +62,7 @@ class Curve:
 
 @lru_cache(maxsize=1)
 def _cascade(dataset: str, split: int) -> Cascade:
-    """Return what scores designs; feature sets met in one run are trained for the next ones, too."""
+    """Return the cascade that scores designs; feature sets trained in one run are reused in the next ones."""
     problem = paper_problem(dataset, split)
     cache = StageCache(
         LogisticTrainer(problem), problem.y_validation, n_units=problem.prices.n_units,
@@ -72,14 +72,14 @@ def _cascade(dataset: str, split: int) -> Cascade:
 
 
 def true_frontier(dataset: str, max_stages: int, split: int, *, n_jobs: int = 1) -> tuple[Frontier, IntArray]:
-    """Prove a frontier; return its sizes and its vectors (conclusive, correct, cost)."""
+    """Prove a front; return its sizes and its vectors (conclusive, correct, cost)."""
     started = perf_counter()
     problem = paper_problem(dataset, split)
     trainer = LogisticTrainer(problem, n_jobs=n_jobs)
     bits = all_bits(trainer, problem.y_validation, problem.prices, threshold=PAPER[dataset].threshold)
     proof = search_exactly(bits, Exact(), max_stages=max_stages, n_jobs=n_jobs)
     if not proof.certificate.proven:
-        raise KeyboardInterrupt  # the only thing that can end a search without limits
+        raise KeyboardInterrupt  # the only event that can end a search without limits
     frontier = Frontier(
         dataset, max_stages, split, proof.certificate.n_designs, len(proof.designs), int(proof.n_ties.sum()),
         PAPER[dataset].frontier_sizes.get(max_stages, 0), perf_counter() - started,
@@ -90,7 +90,7 @@ def true_frontier(dataset: str, max_stages: int, split: int, *, n_jobs: int = 1)
 def run_evolution(
     evaluate: Evaluate, evolution: Evolution, n_features: int, max_stages: int, rng: np.random.Generator, tell: Tell
 ) -> None:
-    """Run the paper's search; held is the whole generation."""
+    """Run the paper's search; it holds the whole generation."""
     n_evaluated = 0
 
     def on_generation(state: State) -> None:
@@ -104,7 +104,7 @@ def run_evolution(
 def run_best_first(
     evaluate: Evaluate, evolution: Evolution, n_features: int, max_stages: int, rng: np.random.Generator, tell: Tell
 ) -> None:
-    """Run our search with as many designs; held are all non-dominated designs met."""
+    """Run our search with the same number of designs; it holds all evaluated non-dominated designs."""
 
     def on_batch(pool: Pool) -> None:
         best = pool.level == 0
@@ -117,7 +117,7 @@ def run_best_first(
 def run_nsga2(
     evaluate: Evaluate, evolution: Evolution, n_features: int, max_stages: int, rng: np.random.Generator, tell: Tell
 ) -> None:
-    """Run NSGA-II of pymoo with the paper's operators; held is the whole generation."""
+    """Run NSGA-II of pymoo with the paper's operators; it holds the whole generation."""
     search_nsga2(evaluate, evolution, n_features=n_features, max_stages=max_stages, rng=rng, on_generation=tell)
 
 
@@ -155,7 +155,7 @@ def paper_n_features(dataset: str) -> int:
 def prove_frontiers(
     datasets: Sequence[str], stages: Sequence[int], splits: int, *, n_jobs: int
 ) -> Iterator[tuple[Frontier, IntArray]]:
-    """Prove the frontier of every space on every split."""
+    """Prove the front of every space on every split."""
     for dataset in datasets:
         for split in range(splits):
             for max_stages in stages:
@@ -171,7 +171,7 @@ def draw_curves(
     n_jobs: int,
     on_progress: Callable[[str], None],
 ) -> Iterator[Curve]:
-    """Run the searches on each frontier; yield a curve as soon as all its runs are done."""
+    """Run the searches on each front; yield a curve as soon as all its runs are done."""
     with Parallel(n_jobs=n_jobs, return_as="generator") as parallel:
         for frontier, truth in frontiers:
             for search in searches:
@@ -198,7 +198,7 @@ def draw_curves(
 
 
 def mean_and_margin(counts: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Return the mean over runs and the half width of its 95 % interval (Student's t), along the generations."""
+    """Return the mean over runs and the half-width of its 95 % confidence interval (Student's t), by generation."""
     n_runs = len(counts)
     mean = counts.mean(axis=0)
     if n_runs == 1:
@@ -208,7 +208,7 @@ def mean_and_margin(counts: IntArray) -> tuple[FloatArray, FloatArray]:
 
 
 def write_frontiers(frontiers: Sequence[Frontier], path: Path) -> None:
-    """Write the sizes of the true frontiers as CSV."""
+    """Write the sizes of the true fronts as CSV."""
     with writing_text(path) as file:
         writer = csv.DictWriter(file, list(asdict(frontiers[0])))
         writer.writeheader()
@@ -216,7 +216,7 @@ def write_frontiers(frontiers: Sequence[Frontier], path: Path) -> None:
 
 
 def write_curves(curves: Sequence[Curve], path: Path) -> None:
-    """Write mean and 95 % interval per generation as CSV."""
+    """Write mean and 95 % confidence interval per generation as CSV."""
     with writing_text(path) as file:
         writer = csv.writer(file)
         writer.writerow(
@@ -233,7 +233,7 @@ def write_curves(curves: Sequence[Curve], path: Path) -> None:
 
 
 def frontier_table(frontiers: Sequence[Frontier]) -> str:
-    """Return the sizes of the true frontiers, over all splits, beside the paper's."""
+    """Return the sizes of the true fronts over all splits, beside the paper's."""
     head = ("data", "k", "designs", "vectors", "of splits", "rows", "paper", "seconds")
     lines = []
     for dataset, max_stages in dict.fromkeys((f.dataset, f.max_stages) for f in frontiers):
@@ -248,7 +248,7 @@ def frontier_table(frontiers: Sequence[Frontier]) -> str:
 
 
 def share_table(curves: Sequence[Curve]) -> str:
-    """Return what each search holds in the end."""
+    """Return the share that each search holds at the end."""
     head = ("data", "k", "search", "runs", "vectors", "share", "95 %", "rows")
     lines = []
     for curve in curves:
@@ -272,7 +272,7 @@ _COLOURS = {"evolution": "#d95f02", "best-first": "#1b6ca8", "nsga2": "#7a7a7a"}
 
 
 def plot_curves(curves: Sequence[Curve], path: Path) -> None:
-    """Draw the share of the true frontier held, one panel per space, with 95 % bands."""
+    """Plot the share of the true front held, one panel per space, with 95 % bands."""
     try:
         import matplotlib
 

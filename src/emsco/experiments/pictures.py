@@ -1,4 +1,4 @@
-"""Matplotlib for experiments, which have no screen."""
+"""Matplotlib for experiments, which run without a screen."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from emsco.exceptions import MissingDependencyError
 
 
 def pyplot() -> Any:
-    """Return matplotlib.pyplot, drawing to files; or say how to get it."""
+    """Return matplotlib.pyplot for files, or raise with instructions to install it."""
     try:
         import matplotlib
 

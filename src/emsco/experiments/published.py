@@ -1,4 +1,4 @@
-"""What the paper reports of EMSCO and its rivals (§4.3), to stand beside what we measure."""
+"""The paper's published results for EMSCO and other methods (§4.3), for comparison with our measurements."""
 
 import csv
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from importlib.resources import files
 
 @dataclass(frozen=True)
 class PaperResult:
-    """What the paper reports of one method on the test rows of one data set.
+    """The published result of one method on the test rows of one data set.
 
     Attributes
     ----------
     dataset : str
         A key of ``PAPER``.
     method : str
-        As the paper writes it; a star marks a rival that was given the reject option.
+        Name as in the paper; a star marks a method with the reject option added.
     coverage, accuracy, mean_cost : float
     combined : float
-        Coverage + accuracy + 1 - mean cost / price of everything, as printed: up to 0.04 below what the other three
-        figures give.
+        Coverage + accuracy + 1 - mean cost / price of everything, as printed; up to 0.04 below the value computed from
+        the other three figures.
     """
 
     dataset: str

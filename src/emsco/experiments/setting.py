@@ -25,16 +25,16 @@ from emsco.stages.problem import Problem, unit_membership
 
 @dataclass(frozen=True)
 class PaperSetting:
-    """A data set of the paper, how it was searched, and how many designs its true frontiers have.
+    """A data set of the paper, its search settings, and the sizes of its true fronts.
 
     Attributes
     ----------
     load : callable
-        Gives the data as arrays: numbers as they are in the file, categories and impossible zeros included.
+        Returns the data as arrays: numbers as in the file, including categories and impossible zeros.
     threshold : float
     evolution : Evolution
     frontier_sizes : dict
-        By the most stages of a design; empty where the paper proved none.
+        Sizes by the largest number of stages; empty if the paper proved none.
     """
 
     load: Callable[[], Any]
@@ -78,12 +78,12 @@ BEYOND = {
         frontier_sizes={},
     ),
 }  # fmt: skip
-DATASETS = PAPER | BEYOND  # real prices with shared costs, and many features, which the paper has not
+DATASETS = PAPER | BEYOND  # not in the paper: real prices with shared costs, and many features
 PROVEN = [name for name, setting in PAPER.items() if setting.frontier_sizes]  # 30 features are too many to prove
 
 
 def paper_problem(name: str, split: int) -> Problem:
-    """Return a data set split 50-25-25 by a seed; the last quarter, for tests, is left out."""
+    """Return a data set split 50-25-25 by a seed, without the last quarter, which is for tests."""
     data = PAPER[name].load()
     table = Table(data.data)
     codes, classes = check_target(data.target, table.n_rows)

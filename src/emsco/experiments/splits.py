@@ -1,4 +1,4 @@
-"""How much of a result is its split: the paper has one, and CO-T, which has nothing to tune, tells how easy it was."""
+"""The influence of the split on a result. The paper has one split; CO-T, which is not tuned, shows how easy it is."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ _YARDSTICK = "CO-T"
 
 @dataclass(frozen=True)
 class Spread:
-    """A method and the yardstick on the same splits of a data set.
+    """A method and the reference method on the same splits of a data set.
 
     Attributes
     ----------
     dataset, method : str
     combined, cost : ndarray of shape (n_splits,)
-        Combined score of the method, and mean cost of the yardstick: the less it pays, the easier the split.
+        Combined score of the method, and mean cost of the reference method: a lower cost means an easier split.
     paper_combined, paper_cost : float
         The same two on the paper's split.
     """
@@ -36,24 +36,24 @@ class Spread:
 
     @property
     def easier(self) -> float:
-        """Share of the splits that are as easy as the paper's, or easier."""
+        """Share of the splits that are at least as easy as the paper's."""
         return float((self.cost <= self.paper_cost + 0.05).mean())
 
     @property
     def line(self) -> tuple[float, float]:
-        """Slope and height of the least-squares line of the score on the cost."""
+        """Slope and intercept of the least-squares line of the score on the cost."""
         slope, height = np.polyfit(self.cost, self.combined, 1)
         return float(slope), float(height)
 
     @property
     def expected(self) -> float:
-        """The score to be expected on a split as easy as the paper's."""
+        """Expected score on a split as easy as the paper's."""
         slope, height = self.line
         return slope * self.paper_cost + height
 
 
 def spreads(outcomes: Iterable[Outcome]) -> list[Spread]:
-    """Return the spread of EMSCO, and its variants, on each data set of the paper that has three splits or more."""
+    """Return the spread of EMSCO and its variants on each data set of the paper with three or more splits."""
     score: dict[tuple[str, str], dict[int, Outcome]] = {}
     for outcome in outcomes:
         if outcome.trial.seed == 0:
@@ -72,7 +72,7 @@ def spreads(outcomes: Iterable[Outcome]) -> list[Spread]:
 
 
 def text_table(found: Sequence[Spread]) -> str:
-    """Return what the splits say, a block per data set and method."""
+    """Return the results as text, one block per data set and method."""
     lines = []
     for s in found:
         margin = 1.96 * s.combined.std(ddof=1) / np.sqrt(s.combined.size)
@@ -80,17 +80,17 @@ def text_table(found: Sequence[Spread]) -> str:
             f"{s.dataset}, {s.method}: {s.combined.size} splits; paper {s.paper_combined:g}",
             f"  combined score {s.combined.mean():.3f} +-{margin:.3f}, from {s.combined.min():.3f} to "
             f"{s.combined.max():.3f} (deviation {s.combined.std(ddof=1):.3f}); "
-            f"{100 * (s.combined >= s.paper_combined - 0.1).mean():.0f} % are no more than 0.1 below the paper's",
+            f"{100 * (s.combined >= s.paper_combined - 0.1).mean():.0f} % are at most 0.1 below the paper's",
             f"  CO-T pays {s.cost.mean():.1f} here, {s.paper_cost:g} in the paper: {100 * s.easier:.0f} % of the "
             "splits are as easy",
-            f"  to be expected on a split as easy as that: {s.expected:.3f}",
+            f"  expected score on a split as easy as that: {s.expected:.3f}",
             "",
         ]
     return "\n".join(lines)
 
 
 def plot(found: Sequence[Spread], path: Path) -> None:
-    """Draw the score of each split against how easy it is, with the paper's point."""
+    """Plot the score of each split against the cost of the reference method, with the paper's point."""
     plt = pyplot()
     figure, axes = plt.subplots(1, len(found), figsize=(4.4 * len(found), 3.8), squeeze=False, layout="constrained")
     for ax, s in zip(axes[0], found, strict=True):

@@ -1,4 +1,4 @@
-"""When features are bought, against what they cost (§4.3, figure 13): from the trials of the comparison."""
+"""Stage of each feature against its price (§4.3, figure 13), from the trials of the comparison."""
 
 from collections.abc import Iterable, Sequence
 import csv
@@ -28,7 +28,7 @@ class Assignment:
 
     @property
     def correlation(self) -> float:
-        """Rank correlation of price and mean stage; NaN where all prices are equal."""
+        """Rank correlation of price and mean stage; NaN if all prices are equal."""
         from scipy.stats import spearmanr
 
         if np.ptp(self.prices) == 0 or np.ptp(self.mean_stage) == 0:
@@ -52,7 +52,7 @@ def assignments(outcomes: Iterable[Outcome]) -> list[Assignment]:
 
 
 def text_table(found: Sequence[Assignment]) -> str:
-    """Return the mean stage by price, a line per price."""
+    """Return the mean stage by price, one line per price."""
     lines = []
     for a in found:
         lines.append(f"{a.dataset}: {a.n_designs} designs; rank correlation of price and stage {a.correlation:.2f}")
@@ -65,7 +65,7 @@ def text_table(found: Sequence[Assignment]) -> str:
 
 
 def write(found: Sequence[Assignment], path: Path) -> None:
-    """Write a line per feature as CSV."""
+    """Write one line per feature as CSV."""
     with writing_text(path) as file:
         writer = csv.writer(file)
         writer.writerow(["dataset", "feature", "price", "mean_stage", "designs"])
@@ -75,7 +75,7 @@ def write(found: Sequence[Assignment], path: Path) -> None:
 
 
 def plot(found: Sequence[Assignment], path: Path) -> None:
-    """Draw the mean stage of each feature against its price."""
+    """Plot the mean stage of each feature against its price."""
     plt = pyplot()
     figure, axes = plt.subplots(1, len(found), figsize=(3.6 * len(found), 3.6), squeeze=False, layout="constrained")
     for ax, a in zip(axes[0], found, strict=True):

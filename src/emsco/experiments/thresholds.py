@@ -15,12 +15,12 @@ from emsco.experiments.pictures import pyplot
 from emsco.report.summary import threshold_sweep
 
 N_ROWS, N_FEATURES = 500, 15
-_SPLIT = 200  # rows that are judged, as in the paper's figure, whose coverage goes in steps of a 200th
+_SPLIT = 200  # validation rows; the coverage in the paper's figure has steps of 1/200
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Figures at each threshold, a row per data set drawn, (n_draws, n_thresholds)."""
+    """Figures at each threshold, one row per random data set, (n_draws, n_thresholds)."""
 
     thresholds: FloatArray
     coverage: FloatArray
@@ -31,7 +31,7 @@ class Sweep:
 def run(*, n_draws: int = 20) -> Sweep:
     """Sweep the thresholds of a cost-ordered two-stage design on make_classification's data, as the paper does.
 
-    Its figure is of one data set; which one is not said, so the mean over several is shown. The cheap half of the
+    The paper shows one data set but does not specify it, so we show the mean over several. The cheap half of the
     features costs 1 each, the other half 10.
     """
     thresholds = np.round(np.arange(0.6, 0.99, 0.0125), 6)
@@ -59,7 +59,7 @@ def write(sweep: Sweep, path: Path) -> None:
 
 
 def plot(sweep: Sweep, path: Path, *, colours: Sequence[str] = ("#0072B2", "#D55E00", "#009E73")) -> None:
-    """Draw the means, and the spread over the data sets."""
+    """Plot the means and the spread over the data sets."""
     plt = pyplot()
     figure, ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")
     curves = {"coverage (g1)": sweep.coverage, "accuracy (g2)": sweep.accuracy, "inverse cost (g3)": sweep.inverse_cost}

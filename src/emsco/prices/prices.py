@@ -1,8 +1,8 @@
-"""What buying costs: units, their prices, and the bill of a design.
+"""Units, their prices, and the cost of a design.
 
-A *unit* is what is bought at once: usually one column, or several (a blood panel). The search assigns units to
-stages. Money is counted in whole *ticks* (a tick is one price unit divided by ``PriceList.scale``), so two designs
-that cost the same compare as equal whatever the order of the additions.
+A *unit* is a set of columns that are bought together: usually one column, or several (a blood panel). The search
+assigns units to stages. Prices are counted in whole *ticks* (a tick is one price unit divided by
+``PriceList.scale``), so two designs with the same cost compare as equal for any order of the additions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,22 +29,23 @@ class Prices:
     Parameters
     ----------
     units : mapping of str to sequence of str
-        For each unit that yields several columns, or a column of another name, the columns it yields. Columns that no
-        unit names are units of their own, under their own name.
+        The columns of each unit that yields several columns, or a column with another name. A column that no unit
+        names is a unit of its own, under its own name.
     price : mapping of str to float
-        The price of every unit, at least 0. A free unit (price 0) is one you know from the start.
+        The price of every unit, at least 0. A price of 0 means that the value is already known.
     groups : mapping of str to sequence of str
-        Units that share a cost, such as drawing blood: whoever buys one of a group pays its price, and for every other
-        one of the group, then or later, its discount. Price minus discount, the shared cost, is the same in a group.
+        Units that share a cost, such as drawing blood. The first unit of a group costs its price; every further unit
+        of the group, then or later, costs its discount price. The shared cost, price minus discount price, is the same
+        for all units of a group.
     discount : mapping of str to float
-        What each unit of a group costs once the shared cost is paid.
+        Discount price of each unit of a group, once the shared cost is paid.
     overhead : float
-        What a stage costs besides what it buys, such as a visit or the evaluation of a classifier. Every input pays it
-        for each stage that it reaches, the first one included.
+        Fixed cost of a stage in addition to its purchases, such as a visit or the evaluation of a classifier. Every
+        case pays it for each stage that it reaches, including the first one.
     parallel : bool
-        Prices are times, and what a stage buys is bought at the same time: the stage takes as long as its slowest new
-        unit, where the first units of a group take their shared time too. Overhead is added to that. Times of stages
-        add up, so the cost of an input is how long it waits.
+        Prices are times, and all units of a stage are bought at the same time. The stage takes as long as its slowest
+        new unit, including the shared time of a new group, plus the overhead. The times of stages add up, so the cost
+        of a case is its waiting time.
 
     Examples
     --------
@@ -52,14 +53,14 @@ class Prices:
     >>> resolve(prices, ["age", "sodium", "creatinine"]).unit_names
     ('age', 'blood panel')
 
-    Two blood tests at 7 and 5, of which 2 are for drawing the blood:
+    Two blood tests at 7 and 5 that share a cost of 2 for drawing the blood:
 
     >>> prices = Prices(price={"lipids": 7, "glucose": 5}, groups={"blood": ["lipids", "glucose"]},
     ...                 discount={"lipids": 5, "glucose": 3})
     >>> resolve(prices, ["lipids", "glucose"]).total
     10.0
 
-    A test of 3 days and one of 1 day, asked for together, and half a day for the visit:
+    A test of 3 days and one of 1 day, requested together, and half a day for the visit:
 
     >>> resolve(Prices(price={"culture": 3, "smear": 1}, overhead=0.5, parallel=True), ["culture", "smear"]).total
     3.5
@@ -80,10 +81,10 @@ Costs: TypeAlias = ArrayLike | Mapping[Any, float] | Prices | None
 class PriceList:
     """Prices matched with the columns of one table.
 
-    What a stage costs follows from the units that it buys and from those owned before: the sum of the own prices of
-    the new ones and of the shared costs of the groups that it opens, of which no unit was owned. In parallel it is the
-    largest of the new units' own prices, each with its group's shared cost if the stage opens the group. The overhead
-    is added. A stage that buys nothing costs nothing.
+    The cost of a stage depends on its new units and on the units owned before. It is the sum of the own prices of the
+    new units and of the shared costs of the groups that the stage opens; a stage opens a group if no unit of the group
+    was owned. In parallel, it is the largest own price among the new units, each with the shared cost of its group if
+    the stage opens the group. The overhead is added. A stage that buys nothing costs nothing.
 
     Attributes
     ----------
@@ -91,20 +92,20 @@ class PriceList:
     unit_columns : tuple of tuple of int
         Positions of the columns each unit yields.
     prices : ndarray of shape (n_units,)
-        What each unit costs alone, as the user gave it.
+        Price of each unit alone, as given by the user.
     own_prices : ndarray of shape (n_units,)
-        The same without the shared cost of its group.
+        Price without the shared cost of the group.
     group_names : tuple of str
     groups : ndarray of shape (n_units, n_groups)
         Which units are in which group.
     shared_prices : ndarray of shape (n_groups,)
     own_ticks, shared_ticks : ndarray of shape (n_units,) and (n_groups,)
-        Whole prices, by which the search compares. They are exact for prices of up to six decimals whose sum is below
+        Integer prices, which the search compares. They are exact for prices of up to six decimals whose sum is below
         2**40 in units of the last decimal; others are rounded to one part in 2**40 of the sum, and never to 0.
     scale : float
-        Ticks per unit of money.
+        Ticks per price unit.
     overhead, overhead_ticks : float and int
-        What each stage costs besides.
+        Fixed cost of each stage.
     parallel : bool
         Whether a stage costs its slowest unit instead of the sum.
     """
@@ -139,27 +140,27 @@ class PriceList:
 
     @property
     def least(self) -> float:
-        """The smallest price that is not 0; 1 if all are."""
+        """The smallest price above 0; 1 if all prices are 0."""
         prices = np.concatenate([self.prices, self.own_prices, [self.overhead]])
         return float(min(prices[prices > 0], default=1.0))
 
     @property
     def rule(self) -> str:
-        """What a stage costs, in a sentence."""
-        cost = "takes as long as the slowest of what it buys" if self.parallel else "costs the sum of what it buys"
-        shared = ", what a group shares once" if self.group_names else ""
-        overhead = f", and {self.overhead:,.6g} for itself" if self.overhead else ""
+        """The cost of a stage, in a sentence."""
+        cost = "takes as long as its slowest purchase" if self.parallel else "costs the sum of its purchases"
+        shared = ", including the shared cost of each new group" if self.group_names else ""
+        overhead = f", plus an overhead of {self.overhead:,.6g}" if self.overhead else ""
         return f"A stage {cost}{shared}{overhead}."
 
     def price_of(self, new: NDArray[np.bool_], owned: NDArray[np.bool_] | None = None) -> float:
-        """Return what a stage that buys units costs, given those that are owned already."""
+        """Return the cost of a stage that buys new units, given the units that are owned already."""
         owned = np.zeros_like(new) if owned is None else owned
         if self._is_decimal:
             return int(self.stage_ticks(np.stack([owned, owned | new]))[1]) / self.scale
         return fsum(self._terms(new, owned))
 
     def paid(self, acquired: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return what an input has paid by the end of each stage.
+        """Return the total that a case has paid by the end of each stage.
 
         Parameters
         ----------
@@ -173,7 +174,7 @@ class PriceList:
         return np.array([fsum(chain.from_iterable(terms[: j + 1])) for j in range(len(terms))])
 
     def stage_ticks(self, acquired: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Return what each stage adds to the bill of an input that reaches it.
+        """Return the cost of each stage for a case that reaches it.
 
         Parameters
         ----------
@@ -182,7 +183,7 @@ class PriceList:
         """
         if self.parallel:
             return self._parallel_ticks(acquired)
-        # Sums of ticks stay below 2**53, so the float product is exact, and BLAS does it.
+        # Sums of ticks stay below 2**53, so the float product is exact, and BLAS can compute it.
         owned = (acquired.astype(np.float64) @ self.own_ticks.astype(np.float64)).astype(np.int64)
         for members, ticks in zip(self.groups.T, self.shared_ticks, strict=True):
             owned += ticks * acquired[..., members].any(axis=-1)
@@ -213,7 +214,7 @@ class PriceList:
         return self.scale in _DECIMAL_SCALES
 
     def _terms(self, new: NDArray[np.bool_], owned: NDArray[np.bool_]) -> list[float]:
-        """Return the prices that add up to that of a stage."""
+        """Return the prices that add up to the cost of a stage."""
         if not new.any():
             return []
         opened = self.groups[new].any(axis=0) & ~self.groups[owned].any(axis=0)
@@ -226,14 +227,14 @@ class PriceList:
 
 
 def _from_series(series: Any, names: list[str]) -> PriceList:
-    """Match a pandas Series by its index, unless that only counts the rows."""
+    """Match a pandas Series by its index, unless the index is a plain range."""
     if list(series.index) == list(range(len(series))) and names[: len(series)] != [str(i) for i in series.index]:
         return resolve(series.to_numpy(), names)
     return _from_units(Prices(price=series.to_dict()), names)
 
 
 def resolve(costs: Costs, column_names: Sequence[str]) -> PriceList:
-    """Match prices with columns; every way to give prices ends here.
+    """Match prices, given in any form, with columns.
 
     Parameters
     ----------
@@ -337,7 +338,7 @@ def _price_list(
     groups = _groups(names, group_members or {}, discount)
     full = np.array([_price(value, name) for name, value in zip(names, values, strict=True)])
     own = np.array([_price(discount.get(name, value), name) for name, value in zip(names, values, strict=True)])
-    # Whoever reaches a stage for every unit pays the overhead as often: it counts in the largest sum so many times.
+    # A case may reach one stage per unit and pay the overhead each time, so the largest sum contains it so often.
     overheads = np.full(len(names) if overhead else 0, overhead)
     ticks, scale = to_ticks(np.concatenate([overheads, full, own] if discount else [overheads, full]))
     overhead_ticks, ticks = int(ticks[0]) if overhead else 0, ticks[overheads.size :]
@@ -398,7 +399,7 @@ def _groups(
 
 
 def to_ticks(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
-    """Return whole numbers and their scale: decimal where that is exact, binary fractions of the total otherwise."""
+    """Return integers and their scale: decimal if that is exact, otherwise binary fractions of the total."""
     with np.errstate(over="ignore"):
         total = float(values.sum())
     for scale in _DECIMAL_SCALES:
@@ -415,7 +416,7 @@ def to_ticks(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
 
 
 def check_validation_size(n_rows: int) -> None:
-    """Raise if the bill of so many rows could overflow the counters."""
+    """Raise if the total cost of so many rows could overflow the counters."""
     if n_rows > MAX_SAMPLES:
         raise InvalidInputError(
             f"{n_rows:,} validation rows are more than the {MAX_SAMPLES:,} that can be counted; validate on fewer."

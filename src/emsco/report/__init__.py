@@ -1,4 +1,4 @@
-"""Results -> what people look at: text, pictures, and one page of HTML."""
+"""Reports for people: text, plots, and one HTML page."""
 
 from emsco.report.html import render_report, write_report
 from emsco.report.plots import StageCalibrationDisplay, StagesDisplay, ThresholdDisplay

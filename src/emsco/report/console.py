@@ -15,22 +15,22 @@ from emsco.deployed.model import Deployed, the_front
 from emsco.report.learning import judged, learning_record
 from emsco.scoring.words import describe, in_brief, never_bought
 
-_LEAST_BUYS = 24  # characters for what a point buys, beside further figures
-_WIDE = 110  # characters; in a narrower terminal an interval stands below its figure
+_LEAST_BUYS = 24  # characters for the design, beside the other columns
+_WIDE = 110  # characters; a narrower terminal shows an interval below its figure
 
 
 def console() -> Console:
-    """Return where tables go: as wide as the terminal, 110 characters elsewhere."""
+    """Return the console for tables: as wide as the terminal, or 110 characters where there is none."""
     return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
 
 
 def say(text: str) -> None:
-    """Print a sentence, in a terminal broken between words."""
+    """Print a sentence; a terminal wraps it between words."""
     console().print(Text(text), soft_wrap=not sys.stdout.isatty())
 
 
 def _grid(*columns: str) -> Grid:
-    """Return a table of figures; columns named with a leading | hold text, and with < text that may be wrapped."""
+    """Return an empty table of figures. A leading | marks a text column, a leading < a text column that may wrap."""
     grid = Grid(box=SIMPLE_HEAD, pad_edge=False, header_style="bold")
     for name in columns:
         left = name[0] in "<|"
@@ -41,22 +41,22 @@ def _grid(*columns: str) -> Grid:
 def print_fit(
     model: Deployed, evaluation: Evaluation | None, data: Path, target: str, n_rows: int, output: Path
 ) -> None:
-    """Print what a search found, and how the design in use does."""
+    """Print the results of a search and of the design in use."""
     front = the_front(model)
     certificate = front.certificate
-    say(f"{data.name}: {n_rows} rows to learn {target} from"
-        + (f", {evaluation.n_rows} to test on" if evaluation else "")
-        + f"; {len(front.feature_names)} features, {model.prices.total:,.6g} for all of them.")  # fmt: skip
+    say(f"{data.name}: target {target}, {n_rows} training rows"
+        + (f", {evaluation.n_rows} test rows" if evaluation else "")
+        + f"; {len(front.feature_names)} features, total price {model.prices.total:,.6g}.")  # fmt: skip
     if model.prices.overhead or model.prices.parallel:
         say(model.prices.rule)
     if certificate is None:
-        points = "1 point" if len(front) == 1 else f"{len(front)} points"
-        say(f"{points} found that no other one found beats, in {model.origin.search_seconds:.1f} s of search.")
+        points = "1 Pareto-optimal point" if len(front) == 1 else f"{len(front)} Pareto-optimal points"
+        say(f"The search found {points} in {model.origin.search_seconds:.1f} s. Better designs may exist.")
     elif certificate.proven:
-        say(f"{len(front)} of {certificate.n_designs:,} designs are beaten by no other one: all of them, "
-            f"proven in {certificate.seconds:.1f} s.")  # fmt: skip
+        say(f"{len(front)} of {certificate.n_designs:,} designs are Pareto-optimal; the list is complete "
+            f"(proven in {certificate.seconds:.1f} s).")  # fmt: skip
     else:
-        say(f"{len(front)} designs of {certificate.n_designs:,} found so far, not proven.")
+        say(f"{len(front)} designs found so far, of {certificate.n_designs:,}; the front is not proven.")
     say(" ".join(learning_record(model)["in_words"]))
     say(f"\nIn use: point {model.point} of the front.")
     print_threshold(model)
@@ -68,7 +68,7 @@ def print_fit(
 
 
 def print_front(model: Deployed, points: list[int]) -> None:
-    """Print points of the front, a line each; what does not fit beside the figures stands below them."""
+    """Print points of the front, one line each; columns that do not fit go below the design."""
     front, searched = the_front(model), model.policy.searched_with
     names = ["point", "stages", "coverage", "accuracy", "mean cost"]
     extra = {name: [f"{values[i]:,.4g}" for i in points] for name, values in front.extra.items()}
@@ -91,21 +91,21 @@ def print_front(model: Deployed, points: list[int]) -> None:
         )  # fmt: skip
     console().print(grid)
     if model.promise is not None:
-        say(f"Figures are those at the threshold {searched:g} of the search. At the calibrated one of a "
-            "design they differ, and where the promise is not kept, labels are withheld.")  # fmt: skip
+        say(f"These figures are for the search threshold {searched:g}. They differ at the calibrated "
+            "threshold of a design; a design that does not keep the promise gives no label.")  # fmt: skip
 
 
 def print_threshold(model: Deployed) -> None:
-    """Print how sure a label has to be."""
-    own = "Its own threshold" if model.policy.tunes else "Threshold"
+    """Print the confidence that a label needs."""
+    own = "Threshold of this point" if model.policy.tunes else "Threshold"
     calibrated = "" if model.promise is None else ", calibrated"
-    say(f"{own}, the least confidence of a label{calibrated}: {model.rule.in_words(model.classes.tolist())}.")
+    say(f"{own} (least confidence of a label{calibrated}): {model.rule.in_words(model.classes.tolist())}.")
 
 
 def print_stages(model: Deployed, evaluation: Evaluation | None) -> None:
-    """Print what each stage buys, and what becomes of the test cases there."""
+    """Print the purchases of each stage, and its decisions on the test cases."""
     result = None if evaluation is None else evaluation.points[model.point]
-    grid = _grid("stage", "<buys", "price", *(("test cases", "get a label", "right") if result else ()))
+    grid = _grid("stage", "<buys", "price", *(("test cases", "labels", "correct") if result else ()))
     waiting = result.n_rows if result else 0
     for j, stage in enumerate(model.stages):
         figures: list[str] = []
@@ -121,16 +121,16 @@ def print_stages(model: Deployed, evaluation: Evaluation | None) -> None:
 
 
 def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
-    """Print the design in use beside buying everything."""
+    """Print the results of the design in use, beside those of buying everything."""
     if evaluation is None:
         front = model.front
         if front is not None:
             point = front[model.point]
-            say(f"On {front.n_samples} {judged(model)} rows, on which the design was selected (optimistic): "
+            say(f"On {front.n_samples} {judged(model)} rows, which also selected the design (optimistic): "
                 f"coverage {_percent(point.coverage)}, accuracy {_percent(point.accuracy)}, mean cost "
                 f"{point.mean_cost:,.2f}.")  # fmt: skip
         return
-    grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "right of given", "mean cost")
+    grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "correct labels", "mean cost")
     joint = " " if console().width >= _WIDE else "\n"
     searched = model.policy.searched_with
     same = "same threshold" if searched is None else f"threshold {searched:g}"
@@ -146,16 +146,16 @@ def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
             f"{right} of {given}", _with_interval(result, "mean_cost", joint),
         )  # fmt: skip
     console().print(grid)
-    print("In brackets: 95 % intervals.")
+    print("Brackets: 95 % confidence intervals.")
     if worth := by_objectives(model.objectives, [*results.values()]):
-        grid = _grid("<by the other objectives", *map(escape, worth))
+        grid = _grid("<other objectives", *map(escape, worth))
         for k, name in enumerate(results):
             grid.add_row(name, *(f"{values[k]:,.4g}" for values in worth.values()))
         console().print(grid)
 
 
 def print_prices(model: Deployed) -> None:
-    """Print what can be bought."""
+    """Print the price list."""
     prices = model.prices
     names = model.column_names
     grid = _grid("<buy", "<columns", "price", "<group", "discount")
@@ -182,7 +182,7 @@ def _percent(share: float) -> str:
 
 
 def print_facts(facts: dict[str, Any]) -> None:
-    """Print names and values, a line each."""
+    """Print names and values, one line each."""
     grid = Grid(box=None, show_header=False, pad_edge=False)
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")

@@ -1,4 +1,4 @@
-"""The summary -> one page of HTML that needs nothing else: no network, no server, no framework."""
+"""The summary as one HTML page that needs no network, no server and no framework."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def write_report(
     evaluation: Evaluation | None = None,
     notes: Mapping[str, str | float] | None = None,
 ) -> None:
-    """Write the report of a fitted classifier as one file, to be opened in any browser, mailed or printed.
+    """Write the report of a fitted classifier as one file for any browser. You can mail or print it.
 
     Parameters
     ----------
@@ -84,11 +84,11 @@ def _template(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """Return what allows an inline script or style in a content security policy."""
+    """Return the hash that allows an inline script or style in a content security policy."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _embedded_json(value: Any) -> str:
-    """Return JSON that cannot end the element it stands in: ASCII, without ``<``, ``>`` and ``&``."""
+    """Return JSON that cannot close its HTML element: ASCII, without ``<``, ``>`` and ``&``."""
     text = json.dumps(value, separators=(",", ":"), allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -1,4 +1,4 @@
-"""How the stages of a fitted classifier learn, and who judged them: as a record, and in plain words."""
+"""How the stages of a fitted classifier were trained and validated: as a record, and in words."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ from emsco.deployed.model import Deployed
 
 _ENCODINGS = {
     "linear": "numbers are standardised",
-    "rank": "numbers are seen as ranks",
-    "spline": "numbers are seen as ranks with bends",
+    "rank": "numbers are encoded as ranks",
+    "spline": "numbers are encoded as ranks with spline terms",
 }
 _NAMES = {None: "logistic regression", "boosting": "gradient boosting"}
 
 
 def learning_record(deployed: Deployed) -> dict[str, Any]:
-    """Return how the stages learn, for scripts; what does not apply or is not known is None."""
+    """Return how the stages were trained, for scripts; None where a field does not apply or is unknown."""
     origin = deployed.origin
     given = origin.parameters
     record: dict[str, Any] = {
@@ -36,34 +36,36 @@ def in_words(record: dict[str, Any]) -> list[str]:
     """Return the sentences of a record."""
     strength = "" if record["C"] is None else f" with C = {record['C']:.4g}"
     if record["products"]:
-        strength += " and the products of any two columns"
-    sentences = [f"Stages learn by {record['estimator']}{strength}; {_ENCODINGS[record['encoding']]}."]
+        strength += " and the products of all pairs of columns"
+    sentences = [f"Stage classifier: {record['estimator']}{strength}; {_ENCODINGS[record['encoding']]}."]
     if record["final_estimator"] is not None:
         sentences = [
-            f"The search was made with {record['estimator']}{strength}; then the stages of the front were trained by "
-            f"{record['final_estimator']} and judged again; {_ENCODINGS[record['encoding']]}."
+            f"The search used {record['estimator']}{strength}. The stages of the front were then trained with "
+            f"{record['final_estimator']} and validated again; {_ENCODINGS[record['encoding']]}."
         ]
     if record["calibration"] is not None:
         sentences.append(f"Probabilities are calibrated ({record['calibration']}) on folds of the training rows.")
     validation, again = record["validation"], ""
     if record["refit"]:
-        again = " The stages in use were trained on both."
+        again = " The stages in use were trained on both parts."
     if validation == "given":
-        sentences.append(f"Designs were judged on rows given for it, by stages trained on the others.{again}")
+        sentences.append(
+            f"Designs were validated on the rows given for it, by stages trained on the other rows.{again}"
+        )
     elif isinstance(validation, int):
         sentences.append(
-            f"Designs were judged on out-of-fold rows: in {validation} folds, each row by stages trained without it. "
+            f"Designs were validated by {validation}-fold cross-validation: each row by stages trained without it. "
             "The stages in use were trained on all folds."
         )
     elif validation is not None:
         sentences.append(
-            f"Designs were judged on {validation:.0%} of the rows, by stages trained on the others.{again}"
+            f"Designs were validated on {validation:.0%} of the rows, by stages trained on the other rows.{again}"
         )
     return sentences
 
 
 def judged(deployed: Deployed) -> str:
-    """Return what the rows behind the figures of a front are, as an adjective."""
+    """Return which rows the figures of a front come from, as an adjective."""
     return "out-of-fold" if isinstance(deployed.origin.validation, int) else "validation"
 
 

@@ -1,6 +1,6 @@
-"""Pictures in scikit-learn's way: ``XDisplay.from_estimator(...)`` computes and draws, ``plot`` draws again.
+"""Plots in the style of scikit-learn: ``XDisplay.from_estimator(...)`` computes and plots, ``plot`` plots again.
 
-Colours are told apart by all eyes (Okabe and Ito; cividis), and markers, hatches or labels say the same without them.
+The colours suit colour-blind readers (Okabe and Ito; cividis). Markers, hatches or labels carry the same information.
 Needs matplotlib: ``pip install 'emsco[plot]'``.
 """
 
@@ -24,24 +24,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
+_LEGEND_ROWS = 1.3  # room for a legend of two lines, in rows of bars
+
+
 class StagesDisplay:
-    """Who leaves at which stage of the design in use, and what is paid for it.
+    """Plot of the design in use: how many cases leave at each stage, and the cost.
 
     Parameters
     ----------
     features : sequence of sequence of str
-        What each stage buys.
+        Features that each stage buys.
     price : sequence of float
-        What each stage costs whoever reaches it.
+        Price of each stage.
     flow : dict
-        Counts, as ``emsco.report.summary.stage_flow`` gives them.
+        Counts from ``emsco.report.summary.stage_flow``.
     never : sequence of str
-        What no stage buys.
+        Features that no stage buys.
 
     Attributes
     ----------
     ax_ : ndarray of shape (2,)
-        The axes of the counts, and those of the money.
+        Axes of the counts and of the cost.
     figure_ : Figure
     """
 
@@ -63,7 +66,7 @@ class StagesDisplay:
 
     @classmethod
     def from_estimator(cls, clf: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Self:
-        """Draw the design in use on rows with or without labels; without rows, on the validation rows."""
+        """Plot the design in use on rows with or without labels; without rows, on the validation rows."""
         model: Deployed = clf.deployed_
         flow = stage_flow(model, X, y)
         features, price = [stage.features for stage in model.stages], [stage.price for stage in model.stages]
@@ -71,24 +74,24 @@ class StagesDisplay:
 
     @property
     def mean_paid(self) -> FloatArray:
-        """What an input has paid on average by the end of each stage; the last is the mean cost."""
+        """Mean price paid per case by the end of each stage; the last value is the mean cost."""
         paid: FloatArray = np.cumsum(np.multiply(self.flow["reached"], self.price)) / self.flow["n_rows"]
         return paid
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Plot.
 
         Parameters
         ----------
         ax : pair of Axes, or None
-            Where: the counts, and the money. None: a new figure.
+            Axes of the counts and of the cost; a new figure if None.
         """
         labels = [_stage_label(j, names) for j, names in enumerate(self.features)]
-        height = 1.3 + 0.25 * sum(1 + label.count("\n") for label in labels) + 0.12 * len(labels)
-        who, money = axes(ax, 2, ncols=2, width_ratios=(3, 2), sharey=True, figsize=(9.5, height))
-        self._draw_counts(who, labels)
-        self._draw_money(money)
-        self.ax_, self.figure_ = np.array([who, money]), who.figure
+        height = 1.8 + 0.25 * sum(1 + label.count("\n") for label in labels) + 0.12 * len(labels)
+        counts, cost = axes(ax, 2, ncols=2, width_ratios=(3, 2), sharey=True, figsize=(9.5, height))
+        self._draw_counts(counts, labels)
+        self._draw_cost(cost)
+        self.ax_, self.figure_ = np.array([counts, cost]), counts.figure
         return self
 
     def _draw_counts(self, axis: "Axes", labels: list[str]) -> None:
@@ -97,12 +100,12 @@ class StagesDisplay:
         rejected[-1] = flow["rejected"]
         waiting = np.array(flow["reached"]) - answered - rejected
         if flow["right"] is None:
-            parts = [("left with a label", answered, BLUE, "white", "")]
+            parts = [("label", answered, BLUE, "white", "")]
         else:
             right = np.array(flow["right"])
             wrong = answered - right
-            parts = [("right label", right, GREEN, "white", ""), ("wrong label", wrong, ORANGE, "black", "//")]
-        parts += [("still waiting", waiting, LIGHT, "black", ""), ("no label", rejected, GREY, "white", "..")]
+            parts = [("correct label", right, GREEN, "white", ""), ("wrong label", wrong, ORANGE, "black", "//")]
+        parts += [("continues", waiting, LIGHT, "black", ""), ("no label", rejected, GREY, "white", "..")]
         start = np.zeros(stages.size, dtype=np.int64)
         for name, counts, colour, ink, hatch in parts:
             bars = axis.barh(
@@ -117,12 +120,11 @@ class StagesDisplay:
                         text.set_bbox({"boxstyle": "round,pad=0.15", "facecolor": colour, "edgecolor": "none"})
             start = start + counts
         axis.set_yticks(stages, labels)
-        axis.set_ylim(stages.size - 0.4, -0.6)
         never = f"\nnever bought: {in_brief(self.never, most=4)}" if self.never else ""
-        finish(axis, f"inputs, of {flow['n_rows']:,}{never}", "", "Who leaves where", grid="x")
-        axis.legend(loc="lower right", fontsize=8, framealpha=0.9)
+        finish(axis, f"cases, of {flow['n_rows']:,}{never}", "", "Decisions at each stage", grid="x")
+        _legend_below(axis, stages.size)
 
-    def _draw_money(self, axis: "Axes") -> None:
+    def _draw_cost(self, axis: "Axes") -> None:
         stages = np.arange(len(self.price))
         axis.barh(stages, self.price, height=0.72, color=SKY, edgecolor="white", label="price of the stage")
         axis.plot(self.mean_paid, stages, "-o", color="black", markersize=4.5, label="mean paid so far")
@@ -132,29 +134,28 @@ class StagesDisplay:
             bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
         )  # fmt: skip
         axis.tick_params(axis="y", labelleft=False)
-        axis.set_ylim(stages.size - 0.4, -0.6)
-        finish(axis, "money per input", "", "What is paid", grid="x")
-        axis.legend(loc="best", fontsize=8, framealpha=0.9)
+        finish(axis, "price per case", "", "Cost", grid="x")
+        _legend_below(axis, stages.size)
 
 
 class ThresholdDisplay:
-    """What the design in use does at other thresholds: coverage, accuracy and mean cost. Nothing is trained.
+    """Plot of coverage, accuracy and mean cost of the design in use at other thresholds. It trains nothing.
 
     Parameters
     ----------
     thresholds : ndarray of shape (n_thresholds,)
     coverage, accuracy, mean_cost : ndarray of shape (n_thresholds,)
-        Accuracy is NaN where no label is given.
+        The accuracy is NaN if no label is given.
     accuracy_interval : ndarray of shape (n_thresholds, 2)
-        95 %, exact binomial.
+        Exact binomial 95 % confidence intervals.
     threshold : float or sequence of float
-        The one in use, or those.
+        The threshold, or the thresholds, in use.
     n_rows : int
 
     Attributes
     ----------
     ax_ : ndarray of shape (2,)
-        The axes of the shares, and those of the cost.
+        Axes of the shares and of the cost.
     figure_ : Figure
     """
 
@@ -184,16 +185,16 @@ class ThresholdDisplay:
     def from_estimator(
         cls, clf: Any, X: Any, y: Any, *, thresholds: Sequence[float] | None = None, ax: Any = None
     ) -> Self:
-        """Walk labelled rows through the design in use at each threshold, and draw.
+        """Apply the design in use to labelled rows at each threshold, and plot.
 
         Parameters
         ----------
         clf : EMSCOClassifier or MultiStageClassifier
             Fitted.
         X, y : rows and their labels
-            Best such as neither training nor search saw.
+            Preferably held-out rows.
         thresholds : sequence of float or None
-            None: 101 of them, from where every answer is given to 1.
+            None: 101 thresholds, from the one at which every row gets a label up to 1.
         ax : pair of Axes, or None
         """
         if thresholds is None:
@@ -210,18 +211,20 @@ class ThresholdDisplay:
         ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Plot.
 
         Parameters
         ----------
         ax : pair of Axes, or None
-            Where: the shares, and the cost below them. None: a new figure.
+            Axes of the shares, and of the cost below them; a new figure if None.
         """
         shares, cost = axes(ax, 2, nrows=2, height_ratios=(3, 2), sharex=True, figsize=(7, 5))
         x, every = self.thresholds, max(len(self.thresholds) // 10, 1)
         known = ~np.isnan(self.accuracy)
         low, high = 100 * self.accuracy_interval[known].T
-        shares.fill_between(x[known], low, high, color=BLUE, alpha=0.18, linewidth=0, label="accuracy, 95 % interval")
+        shares.fill_between(
+            x[known], low, high, color=BLUE, alpha=0.18, linewidth=0, label="accuracy, 95 % confidence interval"
+        )
         shares.plot(x, 100 * self.accuracy, "-o", color=BLUE, markevery=every, markersize=5, label="accuracy")
         shares.plot(x, 100 * self.coverage, "-s", color=VERMILION, markevery=every, markersize=5, label="coverage")
         cost.plot(x, self.mean_cost, "-D", color="black", markevery=every, markersize=4, label="mean cost")
@@ -236,22 +239,22 @@ class ThresholdDisplay:
             xycoords=("data", "axes fraction"), xytext=(-5, 0), textcoords="offset points", ha="right", va="bottom",
             fontsize=9, color=GREY,
         )  # fmt: skip
-        finish(shares, "", "share (%)", f"The design in use at other thresholds, {self.n_rows:,} inputs")
-        finish(cost, "threshold: least confidence of a label", "mean cost\nper input", "")
+        finish(shares, "", "share (%)", f"The design in use at other thresholds, {self.n_rows:,} cases")
+        finish(cost, "threshold: least confidence of a label", "mean cost\nper case", "")
         shares.legend(loc="lower left", fontsize=9, framealpha=0.9)
         self.ax_, self.figure_ = np.array([shares, cost]), shares.figure
         return self
 
 
 class StageCalibrationDisplay:
-    """How often each stage is right where it is how confident, among the inputs that reach it. A panel per stage.
+    """Calibration plot of each stage: accuracy against confidence, for the cases that reach it. One panel per stage.
 
     Parameters
     ----------
     stages : list of dict
-        Bins of each stage, as ``emsco.report.summary.stage_reliability`` gives them.
+        Bins of each stage, from ``emsco.report.summary.stage_reliability``.
     threshold : float or sequence of float
-        The one in use, or those.
+        The threshold, or the thresholds, in use.
     n_classes : int
 
     Attributes
@@ -270,16 +273,16 @@ class StageCalibrationDisplay:
 
     @classmethod
     def from_estimator(cls, clf: Any, X: Any, y: Any, *, n_bins: int = 5, ax: Any = None) -> Self:
-        """Walk labelled rows through the design in use, and draw.
+        """Apply the design in use to labelled rows, and plot.
 
         Parameters
         ----------
         clf : EMSCOClassifier or MultiStageClassifier
             Fitted.
         X, y : rows and their labels
-            Best such as neither training nor search saw.
+            Preferably held-out rows.
         n_bins : int
-            Bins per stage, of about equal size; fewer where they would hold less than 10 rows each.
+            Bins per stage, of about equal size; fewer if a bin would hold less than 10 rows.
         ax : array of Axes, or None
         """
         if isinstance(n_bins, bool) or not isinstance(n_bins, int | np.integer) or n_bins < 1:
@@ -288,12 +291,12 @@ class StageCalibrationDisplay:
         return cls(stages, threshold=_in_use(clf.deployed_), n_classes=len(clf.classes_)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw.
+        """Plot.
 
         Parameters
         ----------
         ax : array of Axes, or None
-            Where, one per stage. None: a new figure.
+            One Axes per stage; a new figure if None.
         """
         n = len(self.stages)
         n_columns = min(n, 5)
@@ -314,7 +317,7 @@ class StageCalibrationDisplay:
                 100 * np.array(bins["confidence"]), share, reach, fmt="-o", color=BLUE, markersize=5, linewidth=1.2,
                 elinewidth=0.8, capsize=2,
             )  # fmt: skip
-            finish(axis, "", "", f"stage {j + 1}: {counted(sum(bins['count']), 'input')}", size=9)
+            finish(axis, "", "", f"stage {j + 1}: {counted(sum(bins['count']), 'case')}", size=9)
             axis.set_xlim(chance - 4, 103)
             axis.set_ylim(-4, 104)
             axis.tick_params(labelsize=8, labelbottom=j + n_columns >= n)
@@ -323,19 +326,25 @@ class StageCalibrationDisplay:
             self.figure_.supxlabel(
                 "confidence of the stage's top class (%), bins of about equal size; dashed: threshold", fontsize=9
             )
-            self.figure_.supylabel("share that is right (%), 95 % intervals", fontsize=9)
+            self.figure_.supylabel("accuracy (%), 95 % confidence intervals", fontsize=9)
         return self
 
 
 def _in_use(model: Deployed) -> float | tuple[float, ...]:
-    """Return the threshold in use, or all that differ; those that are never reached are not drawn."""
+    """Return the threshold in use, or all distinct ones; thresholds that no confidence reaches are left out."""
     rule = model.rule
     bars = sorted({bar for row in rule.bars for bar in row if bar < NEVER})
     return bars[0] if len(bars) == 1 else tuple(bars)
 
 
+def _legend_below(axis: "Axes", n_stages: int) -> None:
+    """Put the legend of horizontal bars, one per stage, into an empty row below them, where it covers none."""
+    axis.set_ylim(n_stages - 0.4 + _LEGEND_ROWS, -0.6)
+    axis.legend(loc="lower center", ncols=2, fontsize=8, frameon=False)
+
+
 def _stage_label(j: int, names: Sequence[str]) -> str:
-    """Return what a stage buys on at most two short lines."""
+    """Return the features of a stage on at most two short lines."""
     lines = wrap(f"{j + 1}: {', '.join(names)}", 34, break_on_hyphens=False)
     if len(lines) <= 2:
         return "\n".join(lines)

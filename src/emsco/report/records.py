@@ -1,4 +1,4 @@
-"""Fitted classifiers and their results as plain records, for scripts that read JSON."""
+"""Fitted classifiers and their results as plain records for scripts that read JSON."""
 
 from dataclasses import asdict
 import json
@@ -17,7 +17,7 @@ def print_json(value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON can hold: numbers as Python's, NaN as null."""
+    """Return a JSON value: Python numbers, and null for NaN."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -28,7 +28,7 @@ def _plain(value: Any) -> Any:
 
 
 def summary_record(model: Deployed, evaluation: Evaluation | None) -> dict[str, Any]:
-    """Return what a search found: the point in use, the certificate, the results on test rows."""
+    """Return the results of a search: the point in use, the certificate, the figures on test rows."""
     front = the_front(model)
     certificate = front.certificate
     return {
@@ -44,7 +44,7 @@ def summary_record(model: Deployed, evaluation: Evaluation | None) -> dict[str, 
 
 
 def point_record(model: Deployed, i: int) -> dict[str, Any]:
-    """Return one point of the front: its figures on the rows that judged it, and what it buys."""
+    """Return one point of the front: its figures on the validation rows, and its purchases."""
     front = the_front(model)
     point = front[i]
     names = front.feature_names
@@ -59,7 +59,7 @@ def point_record(model: Deployed, i: int) -> dict[str, Any]:
 
 
 def results_record(model: Deployed, evaluation: Evaluation) -> dict[str, Any]:
-    """Return the results of the point in use, and of buying everything, with 95 % intervals."""
+    """Return the results of the point in use and of buying everything, with 95 % confidence intervals."""
 
     def record(result: Result) -> dict[str, Any]:
         figures = {
@@ -80,7 +80,7 @@ def results_record(model: Deployed, evaluation: Evaluation) -> dict[str, Any]:
 
 
 def facts_record(model: Deployed) -> dict[str, Any]:
-    """Return what a classifier is: classes, prices, search, stages."""
+    """Return a description of a classifier: classes, prices, search, stages."""
     facts: dict[str, Any] = {
         "kind": model.origin.kind,
         "classes": model.classes.tolist(),
@@ -111,7 +111,7 @@ def facts_record(model: Deployed) -> dict[str, Any]:
 
 
 def _threshold(model: Deployed) -> float | str:
-    """Return the threshold in use: a number if it is one, and where it comes from if it was not given."""
+    """Return the threshold in use: a number, or a text with its origin if it was not given."""
     rule: RejectRule = model.rule
     words = rule.in_words(model.classes.tolist())
     if model.policy.word:

@@ -1,4 +1,4 @@
-"""Classifier and Evaluation -> plain numbers. What pictures and pages show is computed here, once."""
+"""Classifier and Evaluation as plain numbers. All figures of plots and pages are computed here, once."""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -21,34 +21,34 @@ from emsco.scoring.front import Front
 from emsco.scoring.intervals import binomial_interval
 from emsco.scoring.rejection import as_rule, check_threshold
 
-_MOST_STEPS = 300  # of a search's history: more cannot be told apart on a screen
-_LEAST_IN_BIN = 10  # fewer rows make a share that says nothing
-_MOST_CLASSES = 20  # a larger confusion table is not read, and there is one per point
+_MOST_STEPS = 300  # of a search's history; a screen cannot show more
+_LEAST_IN_BIN = 10  # a share of fewer rows is meaningless
+_MOST_CLASSES = 20  # a larger confusion matrix is unreadable, and there is one per point
 
 
 def summarise(
     model: Deployed, *, evaluation: Evaluation | None = None, notes: Mapping[str, str | float] | None = None
 ) -> dict[str, Any]:
-    """Return all that the report shows, as JSON has it.
+    """Return the content of the report as JSON values.
 
-    Computed figures are rounded to six significant digits; counts and prices are as they are. What is undefined or
-    unknown is None.
+    Computed figures are rounded to six significant digits; counts and prices are exact. Undefined and unknown values
+    are None.
 
     Parameters
     ----------
     model : Deployed
     evaluation : Evaluation or None
-        What ``evaluate`` returned. None: that of the model, if there is one.
+        Result of ``evaluate``. None: that of the model, if there is one.
     notes : mapping of str to str or number, or None
-        What the reader should know of the run. None: those of the model.
+        Notes on the run for the reader. None: those of the model.
     """
     evaluation = model.evaluation if evaluation is None else evaluation
     notes = model.notes if notes is None else notes
     front, designs, total = model.front, model.designs, model.prices.total
     if evaluation is not None and len(evaluation.points) != len(designs):
         raise InvalidInputError(
-            f"the evaluation is of {len(evaluation.points)} designs, the classifier has {len(designs)}; give what its "
-            "own evaluate returns."
+            f"the evaluation has {len(evaluation.points)} designs, the classifier has {len(designs)}; give the result "
+            "of its own evaluate."
         )
     points: list[dict[str, Any]] = []
     intervals = {} if front is None else {name: front.interval(name) for name in ("coverage", "accuracy", "cost")}
@@ -97,21 +97,21 @@ def summarise(
 
 
 def stage_flow(model: Deployed, X: Any = None, y: Any = None) -> dict[str, Any]:
-    """Return how many inputs reach each stage of the design in use, and leave there.
+    """Return how many cases reach each stage of the design in use, and how many leave there.
 
     Parameters
     ----------
     model : Deployed
     X : array-like or DataFrame, optional
-        Rows to count. None: the rows that judged the designs.
+        Rows to count. None: the validation rows.
     y : array-like, optional
         Their labels.
 
     Returns
     -------
     dict
-        ``n_rows``; of each stage ``reached``, ``answered`` (left with a label) and ``right`` (with the right one; None
-        if not known); ``rejected``, those with no label in the end.
+        ``n_rows``; for each stage ``reached``, ``answered`` (left with a label) and ``right`` (with a correct label;
+        None if unknown); ``rejected``, the rows without a label.
     """
     if X is None:
         if y is not None:
@@ -129,7 +129,7 @@ def stage_flow(model: Deployed, X: Any = None, y: Any = None) -> dict[str, Any]:
 
 
 def threshold_sweep(model: Deployed, X: Any, y: Any, thresholds: Sequence[float]) -> list[Result]:
-    """Return what the design in use does at other thresholds; nothing is trained."""
+    """Return the results of the design in use at other thresholds, without any training."""
     table = Table(X)
     truth, paid = check_truth(plain_labels(y), model.classes, table.n_rows), model.paid.tolist()
     rules = [as_rule(check_threshold(threshold)) for threshold in thresholds]
@@ -137,16 +137,17 @@ def threshold_sweep(model: Deployed, X: Any, y: Any, thresholds: Sequence[float]
 
 
 def stage_reliability(model: Deployed, X: Any, y: Any, n_bins: int) -> list[dict[str, Any]]:
-    """Return, of each stage, how often it is right where it is how confident, among the rows that reach it.
+    """Return the calibration of each stage: its accuracy by confidence, on the rows that reach it.
 
-    Each stage is a dict of lists, an entry per bin of about equal size: mean ``confidence``, ``right`` (how many
-    top classes are the true one), ``count``, and the 95 % ``interval`` of the share. Empty where no row arrives.
+    Each stage is a dict of lists with one entry per bin; bins have about equal size. The entries are the mean
+    ``confidence``, ``right`` (number of correct top classes), ``count``, and the 95 % ``interval`` of the share. The
+    lists are empty if no row reaches the stage.
     """
     table = Table(X)
     truth = check_truth(plain_labels(y), model.classes, table.n_rows)
     stages = []
     for j in range(len(model.stages)):
-        # The walk through the first stages ends, for whoever gets so far, with what the last of them says.
+        # For rows that reach stage j, a cascade of the first stages ends with the prediction of stage j.
         decisions = model.decisions(table, model.cascade.first(j + 1), model.rule)
         here = decisions.stage == j
         confidence, right = decisions.confidence[here], (decisions.label.data == truth)[here]
@@ -258,7 +259,7 @@ def _search(model: Deployed, front: Front) -> dict[str, Any]:
 
 
 def _settings(model: Deployed) -> dict[str, str]:
-    """Return the parameters in words (prices have a table of their own), and the versions behind them."""
+    """Return the parameters in words, except prices, which have their own table, and the package versions."""
     origin = model.origin
     given = {name: value for name, value in {**origin.parameters, **origin.preset}.items() if name != "costs"}
     settings = {name: _in_words(value) for name, value in given.items()}
@@ -281,13 +282,13 @@ def _in_words(value: Any) -> str:
     if isinstance(value, Mapping) and "kind" in value:  # the settings of a search, from a file
         settings = ", ".join(f"{name}={setting!r}" for name, setting in value.items() if name != "kind")
         return f"{value['kind']}({settings})"
-    if callable(value) and hasattr(value, "__qualname__"):  # its repr is an address in memory
+    if callable(value) and hasattr(value, "__qualname__"):  # its repr contains a memory address
         return f"{value.__module__}.{value.__qualname__}"
     return " ".join(repr(value).split())
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON has it: text, a number, true or false; anything else in words."""
+    """Return a JSON value: text, a number, true or false; anything else in words."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and isfinite(value):
@@ -300,5 +301,5 @@ def _rounded(value: float) -> float | None:
 
 
 def _saving(cost: float, total: float) -> float | None:
-    """Return the share of the price of everything that is not spent; None where everything is free."""
+    """Return the saved share of the price of everything; None if everything is free."""
     return _rounded(1 - cost / total) if total > 0 else None

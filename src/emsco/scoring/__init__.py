@@ -1,1 +1,1 @@
-"""What designs achieve: counts along their stages, objectives, ranks, fronts."""
+"""Scores of designs: counts along their stages, objectives, ranks, fronts."""

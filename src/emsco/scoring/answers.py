@@ -1,4 +1,4 @@
-"""What the stages of a design say of rows."""
+"""Predictions of the stages of a design."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,14 +12,14 @@ from emsco.scoring.rejection import RejectRule
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What every stage of a design says of labelled rows, whether they reach it or not.
+    """Predictions of every stage of a design for labelled rows, including rows that do not reach the stage.
 
     Attributes
     ----------
     confidence, label : ndarray of shape (n_stages, n_rows)
         Top class probability, and the position of its class.
     truth : ndarray of shape (n_rows,)
-        Position of the true class; -1 if it was never trained.
+        Position of the true class; -1 if it was not in the training rows.
     """
 
     confidence: FloatArray
@@ -28,7 +28,7 @@ class Answers:
 
     @property
     def n_rows(self) -> int:
-        """Rows answered."""
+        """Number of rows."""
         return int(self.truth.size)
 
     def coverage(self, rule: RejectRule) -> float:

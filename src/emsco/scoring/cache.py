@@ -1,7 +1,7 @@
-"""Every feature set is trained once, and its bits are at hand.
+"""Cache of trained feature sets and their bits; each set is trained once.
 
-What is remembered of a set (``StageTrainer.memory_dtype``) does not depend on the threshold: a new threshold turns
-the remembered outcomes into new bits and trains nothing.
+The stored result of a set (``StageTrainer.memory_dtype``) does not depend on the threshold: a new threshold converts
+the stored outcomes into new bits, without training.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,26 +16,26 @@ from emsco.scoring import _bitset as bitset
 from emsco.scoring.rejection import Threshold, as_rule
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, StageTrainer
 
-_SECONDS = 0.5  # of training between two visits to the store, about
-_ENTRY_BYTES = 200  # a key and its place in the dictionary
-_BLOCK_CELLS = 2**21  # sets x samples whose confidences are held at once: 16 MiB
+_SECONDS = 0.5  # of training between two writes to the store, approximately
+_ENTRY_BYTES = 200  # a key and its entry in the dictionary
+_BLOCK_CELLS = 2**21  # sets x samples with confidences in memory at once: 16 MiB
 
 
 class Store(Protocol):
-    """Where trained feature sets outlive the run."""
+    """Storage for trained feature sets beyond the run."""
 
     def trained(self, keys: Sequence[bytes]) -> dict[bytes, tuple[int, bytes]]:
-        """Return the number, and what was remembered, of those of the sets that are trained already."""
+        """Return number and memory of those of the sets that are already trained."""
 
     def add_trained(self, rows: Iterable[tuple[bytes, int, bytes]]) -> None:
-        """Remember sets: units, number, memory."""
+        """Store sets: units, number, memory."""
 
 
 class StageCache:
-    """Bits of the feature sets met so far.
+    """Bits of the feature sets used so far.
 
-    Slot s of ``confident`` has a bit for each validation sample of which the set's classifier is confident, slot s of
-    ``right`` for each of which it is confident and correct. Where thresholds differ between stages, a set has
+    Slot s of ``confident`` has a bit for each validation sample for which the set's classifier is confident, slot s of
+    ``right`` for each sample for which it is confident and correct. If thresholds differ between stages, a set has
     ``n_rules`` rows of bits instead: ``slots * n_rules + stage``, the last one for all further stages.
 
     Parameters
@@ -46,23 +46,23 @@ class StageCache:
     n_units : int
     threshold : float or RejectRule
     max_bytes : int
-        Bound of the memory held. Beyond it the sets not used for longest are forgotten, and trained again if they
-        come back, to the same bits.
+        Memory bound. Beyond it, the least recently used sets are dropped. If they are needed again, they are trained
+        again, with the same bits.
     store : Store or None
-        Sets it knows are not trained again.
+        Sets in the store are not trained again.
     n_classes : int
-        Classes to tell apart in ``labels`` and ``truth``; 0: right and wrong are enough.
+        Number of classes in ``labels`` and ``truth``; 0 if only correct and wrong labels are counted.
 
     Attributes
     ----------
     n_trained : int
-        Feature sets trained so far.
+        Number of feature sets trained so far.
     capacity : int
-        Feature sets that fit ``max_bytes``.
+        Number of feature sets that fit into ``max_bytes``.
     n_rules : int
-        Rows of bits of each set: 1 unless thresholds differ between stages.
+        Rows of bits per set: 1 unless thresholds differ between stages.
     labels : ndarray of shape (capacity * n_rules, n_bits, n_words)
-        Of each slot, the samples of which it is confident and whose class, as it says, has bit b set.
+        For each slot, the samples for which it is confident and whose predicted class has bit b set.
     truth : ndarray of shape (n_classes, n_words)
         The samples of each class.
     """
@@ -89,7 +89,7 @@ class StageCache:
         self._slot_bytes = trainer.memory_dtype.itemsize + n_rules * (2 + n_bits) * 8 * n_words + _ENTRY_BYTES
         self.capacity = min(max_bytes // self._slot_bytes, 2**n_units - 1)
         self.n_trained = 0
-        # The system gives pages of these only when they are first written: an empty cache holds nothing.
+        # The system allocates these pages on the first write, so an empty cache takes no memory.
         self._memory: NDArray[Any] = np.empty(self.capacity, dtype=trainer.memory_dtype)
         self.confident: NDArray[np.uint64] = np.empty((self.capacity * n_rules, n_words), dtype=np.uint64)
         self.right: NDArray[np.uint64] = np.empty((self.capacity * n_rules, n_words), dtype=np.uint64)
@@ -103,7 +103,7 @@ class StageCache:
         self.everyone = bitset.pack(np.ones((1, y.size), dtype=np.bool_))[0]
 
     def require(self, n_sets: int) -> None:
-        """Raise unless so many sets fit at once."""
+        """Raise unless this number of sets fits at once."""
         if self.capacity < n_sets:
             raise InvalidParameterError(
                 f"cache_bytes leaves room for {self.capacity} feature sets, but one design needs {n_sets} at once; "
@@ -111,7 +111,7 @@ class StageCache:
             )
 
     def slots(self, feature_sets: FeatureSets) -> NDArray[np.int64]:
-        """Return the slot of each set, training those not met before. At most ``capacity`` distinct sets."""
+        """Return the slot of each set, after training the new ones. At most ``capacity`` distinct sets."""
         packed = np.packbits(feature_sets, axis=1)
         keys = packed.view(np.dtype((np.void, packed.shape[1])))[:, 0].tolist()
         self._clock += 1
@@ -143,7 +143,7 @@ class StageCache:
         self._register(slots, [units.tobytes() for units in np.packbits(feature_sets, axis=1)])
 
     def set_threshold(self, threshold: Threshold) -> None:
-        """Turn all remembered outcomes into bits of another threshold, one for as many stages as before."""
+        """Convert all stored outcomes into bits for another threshold with the same number of rows."""
         self._rule = as_rule(threshold)
         assert self._rule.n_rows == self.n_rules
         held = np.array(list(self._slot_of.values()), dtype=np.int64)
@@ -153,7 +153,7 @@ class StageCache:
             self._write_bits(held[part], feature_sets[part], self._memory[held[part]])
 
     def outcomes(self, feature_sets: FeatureSets) -> StageOutcomes:
-        """Return what sets say of every sample. At most ``capacity`` distinct sets."""
+        """Return the outcomes of sets for every sample. At most ``capacity`` distinct sets."""
         return self._trainer.outcomes(feature_sets, self._memory[self.slots(feature_sets)])
 
     def models(self, feature_sets: FeatureSets) -> list[StageModel]:
@@ -165,7 +165,7 @@ class StageCache:
         return models
 
     def _claim(self, n_sets: int) -> NDArray[np.int64]:
-        """Return free slots: fresh ones, else those of the sets that were not used for longest."""
+        """Return free slots: unused ones first, then those of the least recently used sets."""
         fresh = min(self.capacity - self._n_touched, n_sets)
         self._recycled.extend(range(self._n_touched, self._n_touched + fresh))
         self._n_touched += fresh
@@ -173,7 +173,7 @@ class StageCache:
         if missing > 0:
             keys = list(self._slot_of)
             ages = self._last_use[list(self._slot_of.values())]
-            n_idle = int((ages < self._clock).sum())  # what this call uses stays
+            n_idle = int((ages < self._clock).sum())  # the sets of this call stay
             for i in np.argsort(ages, kind="stable")[: min(max(missing, self.capacity // 16), n_idle)].tolist():
                 self._recycled.append(self._slot_of.pop(keys[i]))
         return np.array(self._recycled[:n_sets], dtype=np.int64)
@@ -186,13 +186,13 @@ class StageCache:
         self._register(slots, keys)
 
     def _register(self, slots: NDArray[np.int64], keys: list[bytes]) -> None:
-        # Only when everything is computed: an interrupt leaves forgotten sets, never wrong bits.
+        # Only after everything is computed: an interrupt may lose sets, but leaves no wrong bits.
         self._last_use[slots] = self._clock
         self._slot_of.update(zip(keys, slots.tolist(), strict=True))
         del self._recycled[: len(slots)]
 
     def _train(self, feature_sets: FeatureSets, keys: list[bytes]) -> NDArray[Any]:
-        """Train sets; with a store only those it does not know, a few at a time so that little is ever lost."""
+        """Train sets; with a store, only those that it lacks, a few at a time so that little is ever lost."""
         store = self._disk
         if store is None:
             self.n_trained += len(keys)
@@ -204,7 +204,7 @@ class StageCache:
             if key in known:
                 number, remembered = known[key]
                 memory[i] = np.frombuffer(remembered, dtype=dtype)[0]
-                self.n_trained = max(self.n_trained, number + 1)  # sets have the numbers of a run that is never cut off
+                self.n_trained = max(self.n_trained, number + 1)  # sets have the numbers of an uninterrupted run
         new = np.array([i for i, key in enumerate(keys) if key not in known], dtype=np.intp)
         step = 16
         while new.size:
@@ -233,11 +233,11 @@ class StageCache:
 def to_bits(
     outcomes: StageOutcomes, y: NDArray[np.int64], threshold: Threshold, stage: int = 0
 ) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-    """Return, packed, of which samples each set is confident at a stage, and of which it is confident and right."""
+    """Return packed bits: samples for which each set is confident at a stage, and confident and correct."""
     confident = as_rule(threshold).confident(outcomes.confidence, outcomes.label, stage)
     return bitset.pack(confident), bitset.pack(confident & (outcomes.label == y))
 
 
 def sets_at_once(n_samples: int) -> int:
-    """Return of how many sets the confidences fit a block of bounded size."""
+    """Return the number of sets whose confidences fit into one block."""
     return max(_BLOCK_CELLS // n_samples, 1)

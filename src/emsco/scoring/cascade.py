@@ -1,4 +1,4 @@
-"""Outcomes along designs -> Tally: whole counts, computed on bitsets (§2)."""
+"""Integer counts of designs, computed on bitsets (§2)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +16,7 @@ from emsco.scoring.tally import Tally, join_tallies
 _CELLS_AT_ONCE = 2**22  # counts by true class and label: 32 MiB
 
 
-# Counts, stages and, by true class and label, confusion (n_designs, n_classes, n_classes + 1) of designs -> values.
+# From counts, stages and confusion by true class and label, (n_designs, n_classes, n_classes + 1), to values.
 Score = Callable[[Tally, IntArray, IntArray], NDArray[np.float64]]
 
 
@@ -26,10 +26,10 @@ class Cascade:
     Parameters
     ----------
     cache : StageCache
-        If it tells classes apart, samples are counted by true class and label.
+        If it stores labels, samples are counted by true class and label.
     prices : PriceList
     score : callable or None
-        Values of the objectives that the user chose; it sees some of the designs at a time.
+        Returns the values of the objectives that the user chose, for some of the designs at a time.
     """
 
     def __init__(self, cache: StageCache, prices: PriceList, score: Score | None = None) -> None:
@@ -38,7 +38,7 @@ class Cascade:
         self._score = score
 
     def tally(self, population: IntArray) -> Tally:
-        """Send the validation samples through every design of the population and count."""
+        """Count the decisions of every design of the population on the validation samples."""
         n_stages = stage_counts(population)
         deepest = int(n_stages.max())
         self._cache.require(deepest)

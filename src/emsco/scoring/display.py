@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 
 class FrontDisplay:
-    """The points of a front: accuracy against mean cost, coloured by coverage.
+    """Plot of a front: accuracy against mean cost, coloured by coverage.
 
     Parameters
     ----------
     coverage, accuracy, mean_cost : ndarray of shape (n_points,)
-        On the validation rows. A point whose accuracy is undefined, because it gives no label, is not drawn.
+        Figures on the validation rows. A point that gives no label has no accuracy and is not plotted.
     total : float or None
-        What buying everything costs; a line marks it.
+        Price of everything; a line marks it.
 
     Attributes
     ----------
@@ -44,25 +44,25 @@ class FrontDisplay:
 
     @classmethod
     def from_front(cls, front: "Front", *, ax: "Axes | None" = None, highlight: int | None = None) -> Self:
-        """Draw a front."""
+        """Plot a front."""
         return cls(front.coverage, front.accuracy, front.mean_cost).plot(ax, highlight=highlight)
 
     @classmethod
     def from_estimator(cls, clf: Any, *, ax: "Axes | None" = None) -> Self:
-        """Draw the front of a fitted EMSCOClassifier, the point in use highlighted."""
+        """Plot the front of a fitted EMSCOClassifier and highlight the point in use."""
         front = clf.front_
         display = cls(front.coverage, front.accuracy, front.mean_cost, total=front.total_price)
         return display.plot(ax, highlight=clf.point_)
 
     def plot(self, ax: "Axes | None" = None, *, highlight: int | None = None) -> Self:
-        """Draw.
+        """Plot.
 
         Parameters
         ----------
         ax : Axes or None
-            Where. None: a new figure.
+            Axes to plot on; a new figure if None.
         highlight : int or None
-            A point to mark and name.
+            A point to mark in the plot and in the legend.
         """
         n_points = len(self.mean_cost)
         if highlight is not None and not 0 <= highlight < n_points:
@@ -79,7 +79,7 @@ class FrontDisplay:
             linewidth=0.5,
             zorder=2,
         )
-        axis.figure.colorbar(dots, ax=axis, label="coverage: inputs that get a label (%)")
+        axis.figure.colorbar(dots, ax=axis, label="coverage: cases that get a label (%)")
         if self.total is not None:
             axis.axvline(self.total, color="black", linestyle=":", linewidth=1)
             axis.annotate(
@@ -88,19 +88,21 @@ class FrontDisplay:
             )  # fmt: skip
         if highlight is not None:
             self._mark(axis, highlight)
-        finish(axis, "mean cost per input", "accuracy: labels that are right (%)", f"{n_points} designs, none beaten")
+        finish(
+            axis, "mean cost per case", "accuracy: labels that are correct (%)", f"{n_points} Pareto-optimal designs"
+        )
         if not drawn.all():
             axis.text(
-                0.99, 0.02, f"not drawn: {counted(int((~drawn).sum()), 'point')} without any label",
+                0.99, 0.02, f"not shown: {counted(int((~drawn).sum()), 'point')} without labels",
                 transform=axis.transAxes, ha="right", fontsize=8, color=GREY,
             )  # fmt: skip
         self.ax_, self.figure_ = axis, axis.figure
         return self
 
     def _mark(self, axis: "Axes", point: int) -> None:
-        """Ring a point, and say in the legend what it achieves."""
+        """Mark a point, and show its figures in the legend."""
         x, y = self.mean_cost[point], 100 * self.accuracy[point]
-        right = "no labels" if np.isnan(y) else f"{y:.0f} % right"
-        name = f"point {point}: cost {x:,.4g},\n{right}, {100 * self.coverage[point]:.0f} % answered"
+        accuracy = "no labels" if np.isnan(y) else f"accuracy {y:.0f} %"
+        name = f"point {point}: cost {x:,.4g},\n{accuracy}, coverage {100 * self.coverage[point]:.0f} %"
         axis.scatter([x], [y], s=150, facecolor="none", edgecolor=VERMILION, linewidth=2, zorder=3, label=name)
         axis.legend(fontsize=9, framealpha=0.9)

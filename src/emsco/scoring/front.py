@@ -1,4 +1,4 @@
-"""Front: the answer of a search, best first."""
+"""Front: the result of a search, best first."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ class Certificate:
 
 @dataclass(frozen=True, eq=False)
 class FrontPoint:
-    """One point of a front: a design and what it achieves on the validation samples."""
+    """One point of a front: a design and its figures on the validation samples."""
 
     design: IntArray
     coverage: float
@@ -69,38 +69,39 @@ class Front:
     Attributes
     ----------
     designs : ndarray of shape (n_points, n_features)
-        ``designs[i, f]`` is the stage, from 0, in which design i buys feature f, -1 if it never does: the simplest
-        design met with its objective vector (fewest stages, then fewest features, then the smaller row).
+        ``designs[i, f]`` is the stage, from 0, in which design i buys feature f, or -1 if it never does. Each row is
+        the simplest design with its objective vector (fewest stages, then fewest features, then the smaller row).
     coverage, accuracy, mean_cost : ndarray of shape (n_points,)
-        On the validation samples. Accuracy is of the labels given, NaN where none is.
+        Figures on the validation samples. The accuracy is that of the given labels; NaN if none is given.
     fitness : ndarray of shape (n_points,)
         Norm of (coverage, accuracy, least cost / cost): the paper's fitness of the front as a generation of its own.
-        With other objectives, norm of their gains.
+        With other objectives, the norm of their gains.
     n_ties : ndarray of shape (n_points,)
-        Designs that share the objective vector, this one included: all of them after an exact search, else those met.
-        After an exact search by two of the paper's objectives, those of them that are best in the third.
+        Number of designs that share the objective vector, this one included: all of them after an exact search,
+        otherwise those evaluated. After an exact search by two of the paper's objectives, those that are best in the
+        third.
     ties : tuple of iterable
-        Of each point, these designs; after an exact search they are found as they are asked for.
+        These designs, for each point; after an exact search they are found on demand.
     feature_names : tuple of str
-        What the columns of ``designs`` buy.
+        Features that the columns of ``designs`` stand for.
     n_samples : int
-        Validation samples behind the figures.
+        Number of validation samples behind the figures.
     reached : ndarray of shape (n_points, n_stages)
-        How many of them reach each stage.
+        Number of samples that reach each stage.
     paid : ndarray of shape (n_points, n_stages)
-        What one has paid by the end of each stage.
+        Total that a sample has paid by the end of each stage.
     total_price : float
         Price of everything.
     objectives : tuple of str
-        Names of the objectives searched by.
+        Names of the objectives of the search.
     maximise : tuple of bool
-        Of which of them more is better.
+        Whether larger values are better, for each objective.
     values : ndarray of shape (n_points, n_objectives)
         Their values.
     certificate : Certificate or None
-        What an exact search looked at, and whether the frontier is proven to be the true one.
+        Counts of an exact search, and whether the front is proven to be the true one.
     thresholds : ndarray of shape (n_points, 2) or None
-        Where thresholds were chosen with the designs: that of the stages before the last, and that of the last.
+        If the thresholds were chosen with the designs: that of the stages before the last, and that of the last.
     """
 
     designs: IntArray
@@ -123,12 +124,12 @@ class Front:
 
     @property
     def n_stages(self) -> IntArray:
-        """Stages of each design."""
+        """Number of stages of each design."""
         return stage_counts(self.designs)
 
     @property
     def extra(self) -> dict[str, FloatArray]:
-        """Further figures of each point under their names, such as other objectives and thresholds of its own."""
+        """Further figures of each point by name, such as other objectives and the point's own thresholds."""
         known = (*PAPER, "stages")
         extra = {n: values for n, values in zip(self.objectives, self.values.T, strict=True) if n not in known}
         if self.thresholds is not None:
@@ -143,7 +144,7 @@ class Front:
     @overload
     def __getitem__(self, index: slice | Sequence[int] | NDArray[Any]) -> "Front": ...
     def __getitem__(self, index: int | slice | Sequence[int] | NDArray[Any]) -> "FrontPoint | Front":
-        """Return a point, or of a slice, a mask or a list of indices the front of those points."""
+        """Return a point; for a slice, a mask or a list of indices, the front of these points."""
         if isinstance(index, slice | Sequence | np.ndarray):
             return self._select(np.arange(len(self))[index])
         return FrontPoint(
@@ -163,16 +164,16 @@ class Front:
         return replace(self, ties=tuple(self.ties[i] for i in points), **arrays)
 
     def interval(self, figure: str, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return lower and upper ends of the confidence intervals of a figure, on the rows that scored the points.
+        """Return the lower and upper ends of the confidence intervals of a figure, on the validation rows.
 
-        Exact binomial (Clopper and Pearson) for shares, normal for the cost. They tell how much the number of rows
-        leaves open for a design fixed beforehand; that the points were selected on these rows is not in them.
+        The intervals are exact binomial (Clopper and Pearson) for shares and normal for the cost. They are valid for a
+        design that was fixed beforehand; they do not account for the selection of the points on these rows.
 
         Parameters
         ----------
         figure : "coverage", "accuracy" or "cost"
         level : float
-            Confidence, between 0 and 1.
+            Confidence level, between 0 and 1.
 
         Returns
         -------
@@ -203,7 +204,7 @@ class Front:
 
     @property
     def combined(self) -> FloatArray:
-        """Coverage + accuracy + the share of the price of everything that is saved, the paper's combined score."""
+        """Coverage + accuracy + saved share of the price of everything: the paper's combined score."""
         spent = self.mean_cost / self.total_price if self.total_price > 0 else np.zeros(len(self))
         return np.asarray(self.coverage + np.nan_to_num(self.accuracy) + 1 - spent)
 
@@ -216,31 +217,31 @@ class Front:
         best: str = "fitness",
         one_standard_error: bool = False,
     ) -> int:
-        """Return the point that is best of those within the limits, ready for ``EMSCOClassifier.use``.
+        """Return the best point within the limits, for ``EMSCOClassifier.use``.
 
         Parameters
         ----------
         max_cost : float or None
-            Most mean cost.
+            Largest mean cost.
         min_coverage, min_accuracy : float or None
             Least coverage and accuracy, between 0 and 1.
-        best : "accuracy", "coverage", "cost", "fitness", "combined", or the name of an objective searched by
-            What decides between several; on a tie the other figures do, in this order: accuracy, coverage, cost.
+        best : "accuracy", "coverage", "cost", "fitness", "combined", or the name of an objective of the search
+            Ranks the points within the limits. Ties are broken by accuracy, then coverage, then cost.
         one_standard_error : bool
-            Return not the best, but the simplest point (fewest stages, then cheapest) that is worse by no more than one
-            standard error of the difference. For accuracy, coverage, cost and combined.
+            Return the simplest point (fewest stages, then cheapest) that is at most one standard error of the
+            difference worse than the best. For accuracy, coverage, cost and combined.
 
         Raises
         ------
         NoSuchPointError
-            No point is within the limits; the message says how near the front comes to each.
+            No point is within the limits. The message offers the nearest value of each limit.
 
         Notes
         -----
-        The error of a share is the standard deviation of its posterior under a flat prior, which is not 0 where three
-        of three labels are right. Points are scored on the same rows, but which rows each gets right is not kept: the
-        error of a difference is that of independent rows, which is rather too large than too small. The error of the
-        combined score is at most the sum of the errors of its parts, and that is used.
+        The error of a share is the standard deviation of its posterior under a flat prior, which is above 0 even if
+        three of three labels are correct. Points are scored on the same rows, but the front does not store which rows
+        each point labels correctly. The error of a difference is therefore that of independent rows, which is rather
+        too large than too small. The error of the combined score is bounded by the sum of the errors of its parts.
 
         Examples
         --------
@@ -267,7 +268,7 @@ class Front:
         min_accuracy: float | None = None,
         best: str = "fitness",
     ) -> NDArray[np.intp]:
-        """Return all points within the limits, best first; the arguments, and the error, are those of ``choose``."""
+        """Return all points within the limits, best first; arguments and error as in ``choose``."""
         limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy}
         check_choice({**limits, "best": best}, self.objectives)
         within = {
@@ -282,7 +283,7 @@ class Front:
         return allowed[np.lexsort([keys[name][allowed] for name in ("cost", "coverage", "accuracy", best)])]
 
     def _keys(self) -> dict[str, FloatArray]:
-        """Return what points may be ordered by, the less the better."""
+        """Return the keys that points may be sorted by; smaller is better."""
         return {
             **dict(zip(self.objectives, np.where(self.maximise, -self.values, self.values).T, strict=True)),
             "accuracy": -np.nan_to_num(self.accuracy, nan=-1.0),
@@ -306,14 +307,14 @@ class Front:
         return np.asarray(np.sqrt(share * (1 - share) / (n + 3)))
 
     def knee(self) -> int:
-        """Return the point where the front bends most, ready for ``EMSCOClassifier.use``.
+        """Return the knee, the point where the front bends most, for ``EMSCOClassifier.use``.
 
-        Every objective is scaled to run from 0, the best of the front, to 1, the worst. The best points of each
-        objective span a line (two objectives), a plane (three) or more; the knee is the point farthest from it on the
-        side of better values, where a little more of one objective costs much of the others. If no point is on that
-        side, it is the fittest of those on the plane.
+        Every objective is scaled from 0, the best of the front, to 1, the worst. The best points of each objective
+        span a line (two objectives), a plane (three) or a hyperplane. The knee is the point farthest from it on the
+        side of better values, where a small gain in one objective costs much of the others. If no point is on that
+        side, it is the fittest point on the plane.
         """
-        values = np.nan_to_num(self.values)  # an accuracy of nothing counts as 0, as in the search
+        values = np.nan_to_num(self.values)  # without labels the accuracy counts as 0, as in the search
         losses = np.where(self.maximise, -values, values)
         losses = losses - losses.min(axis=0)
         span = losses.max(axis=0)
@@ -321,13 +322,13 @@ class Front:
         extremes = losses[[np.lexsort((losses.sum(axis=1), column))[0] for column in losses.T]]
         offsets = losses - extremes[0]
         _, sizes, directions = np.linalg.svd(extremes[1:] - extremes[0], full_matrices=False)
-        plane = directions[sizes > 1e-9]  # one point may be the best in two objectives: then it is a smaller one
+        plane = directions[sizes > 1e-9]  # if one point is the best in two objectives, the plane has fewer dimensions
         beyond = offsets - offsets @ plane.T @ plane
         distance = np.sqrt((beyond**2).sum(axis=1)) * -np.sign(beyond.sum(axis=1))
         return int(np.argmax(distance.round(9)))
 
     def _nearest_miss(self, limits: dict[str, Any], within: dict[str, NDArray[np.bool_]]) -> str:
-        """Say how far each limit would have to give way for the others to hold."""
+        """Return a message that offers, for each limit, the nearest value at which the other limits hold."""
         figure = {"max_cost": self.mean_cost, "min_coverage": self.coverage, "min_accuracy": self.accuracy}
         offers = []
         for name in limits:
@@ -338,8 +339,8 @@ class Front:
                 offers.append(f"{name} = {nearest:.4g}")
         asked = ", ".join(f"{name} = {value:g}" for name, value in limits.items())
         if not offers:
-            return f"no point of the front has {asked}, nor would it if one of these gave way; relax two of them."
-        return f"no point of the front has {asked}; the nearest gives way to {' or '.join(offers)}."
+            return f"no point of the front has {asked}, and relaxing one of these is not enough; relax two of them."
+        return f"no point of the front has {asked}; set {' or '.join(offers)} instead."
 
     def __iter__(self) -> Iterator[FrontPoint]:
         return (self[i] for i in range(len(self)))
@@ -355,23 +356,21 @@ class Front:
         return self.to_text()
 
     def to_text(self, *, most: int = 12, width: int | None = None) -> str:
-        """Return the best points as a table, a line each.
+        """Return the best points as a table, one line each.
 
         Parameters
         ----------
         most : int
-            How many points to show.
+            Number of points to show.
         width : int or None
-            How many characters a line may have; what is bought is cut to fit. None: the width of the terminal, 110
-            where there is none.
+            Largest number of characters per line; designs are cut to fit. None: the width of the terminal, or 110
+            without one.
         """
         if width is None:
             width = get_terminal_size((110, 24)).columns
         extra = {name: (values, max(len(name), 8)) for name, values in self.extra.items()}
         names = "".join(f"{name:>{room}}  " for name, (_, room) in extra.items())
-        lines = [
-            f"point  fitness  stages  coverage  accuracy   mean cost  {names}what is bought, stage | stage"[:width]
-        ]
+        lines = [f"point  fitness  stages  coverage  accuracy   mean cost  {names}buys, stage | stage"[:width]]
         for i, point in enumerate(self[:most]):
             figures = (
                 f"{i:5d}  {point.fitness:7.3f}  {point.n_stages:6d}  {percent(point.coverage):>8}  "
@@ -385,12 +384,12 @@ class Front:
         return "\n".join(lines)
 
     def plot(self, ax: Any = None, highlight: int | None = None) -> "FrontDisplay":
-        """Draw accuracy against mean cost, coloured by coverage; needs matplotlib.
+        """Plot accuracy against mean cost, coloured by coverage; needs matplotlib.
 
         Parameters
         ----------
         ax : Axes or None
-            Where. None: a new figure.
+            Axes to plot on; a new figure if None.
         highlight : int or None
             A point to mark, such as ``clf.point_``.
 
@@ -404,9 +403,9 @@ class Front:
         return FrontDisplay.from_front(self, ax=ax, highlight=highlight)
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame, a row per point: its figures, and what it buys, stage after stage.
+        """Return a pandas DataFrame with one row per point: its figures and its purchases, stage by stage.
 
-        ``_low`` and ``_high`` are the ends of 95 % intervals, see ``interval``.
+        ``_low`` and ``_high`` are the ends of 95 % confidence intervals, see ``interval``.
         """
         figures: dict[str, Any] = {}
         for figure in ("coverage", "accuracy", "mean_cost"):
@@ -425,13 +424,13 @@ class Front:
 
 
 def spread(front: Front, n_points: int) -> NDArray[np.intp]:
-    """Return up to so many points, each of another design, that stand for all.
+    """Return up to ``n_points`` points with distinct designs that represent the front.
 
-    A third have the best combined scores, a third are the fittest, and the others lie evenly over the costs.
+    A third have the best combined scores, a third are the fittest, and the others are spread evenly over the costs.
     """
     by_score = np.argsort(-front.combined, kind="stable")
     first = np.unique(front.designs[by_score], axis=0, return_index=True)[1]
-    points = by_score[np.sort(first)]  # of each design that with the best score
+    points = by_score[np.sort(first)]  # for each design, the point with the best score
     if points.size <= n_points:
         return points
     best, others = np.split(points, [n_points // 3])
@@ -447,7 +446,7 @@ _PER_POINT = (
 
 
 def check_choice(choice: Mapping[str, Any], objectives: tuple[str, ...]) -> None:
-    """Raise unless these are arguments for ``Front.choose`` on a front of these objectives."""
+    """Raise unless these are valid arguments for ``Front.choose`` on a front with these objectives."""
     with_error = ("accuracy", "coverage", "cost", "combined")
     bests = tuple(dict.fromkeys((*with_error, "fitness", *objectives)))
     names = ("max_cost", "min_coverage", "min_accuracy", "best", "one_standard_error")
@@ -482,7 +481,7 @@ def make_front(
     aims: Aims | None = None,
     thresholds: FloatArray | None = None,
 ) -> Front:
-    """Return the front of designs known to be non-dominated and of distinct vectors, fittest first."""
+    """Return the front of designs that are known to be non-dominated with distinct vectors, fittest first."""
     figures = measure(tally)
     norms = norm(figures if aims is None else aims.measure(tally))
     accuracy = np.where(tally.n_conclusive > 0, figures.accuracy, np.nan)
@@ -501,7 +500,7 @@ def make_front(
 
 
 def stages_paid(designs: IntArray, prices: PriceList, n_stages: int) -> FloatArray:
-    """Return what an input has paid by the end of each stage, (n_designs, n_stages); nobody gets beyond the last."""
+    """Return the total paid by the end of each stage, (n_designs, n_stages); constant beyond the last stage."""
     paid = np.cumsum(prices.stage_ticks(acquired_sets(designs)[0]), axis=1) / prices.scale
     return np.pad(paid, ((0, 0), (0, n_stages - paid.shape[1])), mode="edge")
 

@@ -6,7 +6,7 @@ from scipy.stats import beta, norm
 
 
 def binomial_interval(n_hits: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the exact interval of a share (Clopper and Pearson).
+    """Return the exact confidence interval of a share (Clopper and Pearson).
 
     Examples
     --------
@@ -21,7 +21,7 @@ def binomial_interval(n_hits: int, n: int, level: float = 0.95) -> tuple[float, 
 def binomial_intervals(
     n_hits: NDArray[np.int64], n: NDArray[np.int64], level: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the lower and upper ends of the exact intervals of many shares."""
+    """Return the lower and upper ends of the exact confidence intervals of many shares."""
     tail, missed = (1 - level) / 2, n - n_hits
     low = np.where(n_hits > 0, beta.ppf(tail, np.maximum(n_hits, 1), missed + 1), 0.0)
     high = np.where(missed > 0, beta.ppf(1 - tail, n_hits + 1, np.maximum(missed, 1)), 1.0)
@@ -31,7 +31,7 @@ def binomial_intervals(
 def mean_intervals(
     left: NDArray[np.int64], paid: NDArray[np.float64], level: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the lower and upper ends of the normal intervals of mean costs; parameters as in ``mean_and_error``."""
+    """Return the ends of the normal confidence intervals of mean costs; parameters as in ``mean_and_error``."""
     mean, error = mean_and_error(left, paid)
     margin = norm.ppf((1 + level) / 2) * error
     return np.maximum(mean - margin, 0.0), mean + margin
@@ -47,7 +47,7 @@ def mean_and_error(
     left : ndarray of shape (n_designs, n_stages)
         Rows that leave at each stage, with or without a label.
     paid : ndarray of shape (n_designs, n_stages)
-        What they have paid by then.
+        Total paid by then.
     """
     n_rows = left.sum(axis=1)
     mean = (left * paid).sum(axis=1) / n_rows

@@ -1,4 +1,4 @@
-"""Prices of labels as files: CSV and JSON."""
+"""Files with prices of labels: CSV and JSON."""
 
 from collections.abc import Mapping, Sequence
 import csv
@@ -12,14 +12,14 @@ from emsco.scoring.objectives import Loss
 def read_loss(path: str | Path, classes: Sequence[str]) -> Loss:
     """Return the prices of labels in a CSV or JSON file.
 
-    A CSV file has a line per true class: its name in the column ``true``, the price of each label in the column of its
-    name, and that of giving none in the column ``reject``. JSON is an object of such objects, by true class.
+    A CSV file has one line per true class: its name in the column ``true``, the price of each label in the column with
+    its name, and the price of no label in the column ``reject``. A JSON file is an object of such objects, by class.
 
     Parameters
     ----------
     path : path-like
     classes : sequence of str
-        Names of the classes, in the order of the matrix wanted.
+        Names of the classes, in the order of the matrix.
     """
     path = Path(path)
     text = read_text(path)
@@ -47,6 +47,6 @@ def _loss_lines(text: str, path: Path) -> dict[str, dict[str, str]]:
         raise FileError(f"{path} cannot be read: {error}.") from error
     if not rows or rows[0][0].lower() != "true" or any(len(row) != len(rows[0]) for row in rows):
         raise FileError(f"{path} must be a table whose first column is named true.")
-    if delimiter == ";":  # where a comma is a decimal one
+    if delimiter == ";":  # then commas are decimal commas
         rows[1:] = [[row[0], *(cell.replace(",", ".") for cell in row[1:])] for row in rows[1:]]
     return {row[0]: dict(zip(rows[0][1:], row[1:], strict=True)) for row in rows[1:]}

@@ -1,4 +1,4 @@
-"""Tallies -> objectives: the only place that divides, and the only home of the 0/0 convention."""
+"""Objectives of counted designs. Only this module divides counts and defines 0/0."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from emsco.scoring.tally import Tally
 
 
 class Vectors(Protocol):
-    """What ranking sees of designs."""
+    """The view of designs that the ranking uses."""
 
     @property
     def to_minimise(self) -> FloatArray:
@@ -22,7 +22,7 @@ class Vectors(Protocol):
 
     @property
     def gains(self) -> FloatArray:
-        """The vectors whose norm is the fitness within a rank, each value in [0, 1] and the more the better."""
+        """The vectors whose norm is the fitness within a rank, each value in [0, 1]; larger is better."""
 
 
 Measure = Callable[[Tally], Vectors]
@@ -37,11 +37,11 @@ class Objectives:
     coverage : ndarray of shape (n_designs,)
         Share of samples that get a label (g1, Eq. 4).
     accuracy : ndarray of shape (n_designs,)
-        Share of the labels that are right (g2, Eq. 5); 0 inside the search where there is none.
+        Share of the labels that are correct (g2, Eq. 5); 0 inside the search if there is none.
     mean_cost : ndarray of shape (n_designs,)
-        What a sample pays on average, rejected ones included (g3*, Eq. 6).
+        Average cost per sample, rejected samples included (g3*, Eq. 6).
     least_price : float
-        The smallest price that is not 0.
+        The smallest price above 0.
     """
 
     coverage: FloatArray
@@ -56,14 +56,14 @@ class Objectives:
 
     @property
     def gains(self) -> FloatArray:
-        """(g1, g2, g3) of a generation, (n_designs, 3), each in [0, 1] and the more the better."""
+        """(g1, g2, g3) of a generation, (n_designs, 3), each in [0, 1]; larger is better."""
         return np.column_stack([self.coverage, self.accuracy, inverse_cost(self.mean_cost, self.least_price)])
 
 
 def measure(tally: Tally) -> Objectives:
     """Return the objectives of counted designs.
 
-    Equal counts give equal floats, and equal ratios too: each value is one correctly rounded division.
+    Equal counts and equal ratios give equal floats, because each value is one correctly rounded division.
     """
     return Objectives(
         coverage=tally.n_conclusive / tally.n_samples,
@@ -74,7 +74,7 @@ def measure(tally: Tally) -> Objectives:
 
 
 def combined_score(tally: Tally, total: float) -> FloatArray:
-    """Return coverage + accuracy + the share of the price of everything that is saved (§4.3), per design."""
+    """Return coverage + accuracy + saved share of the price of everything (§4.3), per design."""
     figures = measure(tally)
     spent = figures.mean_cost / total if total > 0 else np.zeros(figures.mean_cost.size)
     return np.asarray(figures.coverage + figures.accuracy + 1 - spent)
@@ -83,8 +83,8 @@ def combined_score(tally: Tally, total: float) -> FloatArray:
 def inverse_cost(mean_cost: FloatArray, least_price: float) -> FloatArray:
     """Return g3 = (least cost of the generation) / cost (Eq. 7), in (0, 1].
 
-    If the least cost is 0 the ratio would be 0 for all who pay anything, however little. Both sides then are raised by
-    the smallest price that is not 0, so a free design has 1, one that costs that price 1/2, and dearer ones less.
+    If the least cost is 0, the ratio would be 0 for every design that costs anything. Both sides are then increased by
+    the smallest price above 0: a free design has 1, a design that costs this price 1/2, and others less.
 
     Examples
     --------
@@ -97,25 +97,25 @@ def inverse_cost(mean_cost: FloatArray, least_price: float) -> FloatArray:
     return np.asarray((mean_cost.min() + offset) / (mean_cost + offset))
 
 
-# ---------------------------------------------------------------- objectives that the user chooses
+# ---------------------------------------------------------------- objectives chosen by the user
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What designs did with the same samples: what an objective is a function of.
+    """Counts of designs on the same samples: the argument of an objective function.
 
     Attributes
     ----------
     n_samples : int
     n_conclusive, n_correct : ndarray of shape (n_designs,)
-        Samples that leave with a label, and with the right one.
+        Samples that leave with a label, and with a correct label.
     mean_cost : ndarray of shape (n_designs,)
-        What a sample pays on average, rejected ones included.
+        Average cost per sample, rejected samples included.
     n_stages : ndarray of shape (n_designs,)
     confusion : ndarray of shape (n_designs, n_classes, n_classes)
-        ``confusion[d, t, p]``: samples of class t that design d gives the label p.
+        ``confusion[d, t, p]``: samples of class t to which design d gives the label p.
     rejected : ndarray of shape (n_designs, n_classes)
-        Samples of each class that get none.
+        Samples of each class that get no label.
     """
 
     n_samples: int
@@ -129,16 +129,16 @@ class Counts:
 
 @dataclass(frozen=True, repr=False)
 class Objective:
-    """An objective of your own, for ``EMSCOClassifier(objectives=...)``.
+    """A user-defined objective for ``EMSCOClassifier(objectives=...)``.
 
     Parameters
     ----------
     name : str
     function : callable
-        Takes the counts of some designs (`Counts`) and returns a finite number per design, which must
-        depend on the counts of that design alone.
+        Takes the counts of some designs (`Counts`) and returns one finite number per design. Each number must depend
+        only on the counts of its design.
     maximise : bool
-        Whether more is better.
+        Whether larger values are better.
 
     Examples
     --------
@@ -160,20 +160,20 @@ class Objective:
             raise InvalidParameterError(f"maximise must be True or False; got {self.maximise!r}.")
 
     def __repr__(self) -> str:
-        kind = self.function if hasattr(self.function, "__qualname__") else type(self.function)  # no address in memory
+        kind = self.function if hasattr(self.function, "__qualname__") else type(self.function)  # no memory address
         return f"Objective({self.name!r}, {kind.__module__}.{kind.__qualname__}, maximise={self.maximise})"
 
 
 @dataclass(frozen=True)
 class Loss:
-    """The objective "loss": what labels, and their lack, cost per input on average.
+    """The objective "loss": mean price of the label, or of no label, per case.
 
     Parameters
     ----------
     matrix : array-like of shape (n_classes, n_classes)
-        Price of each label: a row per true class, a column per label, both in the order of ``classes_``.
+        Price of each label: one row per true class, one column per label, both in the order of ``classes_``.
     reject : float or array-like of shape (n_classes,)
-        Price of giving no label; one number, or one per true class. At 0 nothing is cheaper than silence.
+        Price of giving no label: one number, or one per true class. At 0, rejecting every case is cheapest.
 
     Examples
     --------
@@ -205,21 +205,21 @@ class Loss:
 
 
 class Aims:
-    """Chosen objectives, ready to score designs and to compare them.
+    """The chosen objectives: score and compare designs.
 
     Parameters
     ----------
     objectives : sequence of str, Loss or Objective
     class_counts : ndarray of shape (n_classes,)
-        Samples of each class among those that score.
+        Number of validation samples of each class.
 
     Attributes
     ----------
     names : tuple of str
     maximise : tuple of bool
-        Whether more is better.
+        Whether larger values are better.
     by_class : bool
-        Whether samples have to be counted by true class and label.
+        Whether samples must be counted by true class and label.
     """
 
     def __init__(self, objectives: Sequence[Any], class_counts: IntArray) -> None:
@@ -242,27 +242,27 @@ class Aims:
         return self.values(counts)
 
     def values(self, counts: Counts) -> FloatArray:
-        """Return the values of what was counted, (n_designs, n_objectives)."""
+        """Return the values of counts, (n_designs, n_objectives)."""
         columns = np.column_stack([aim.values(counts) for aim in self._aims])
-        return np.ascontiguousarray(columns) + 0.0  # one zero, not two: vectors are compared bit by bit
+        return np.ascontiguousarray(columns) + 0.0  # turns -0.0 into 0.0, because vectors are compared bit by bit
 
     def measure(self, tally: Tally) -> "Chosen":
         """Return the objectives of scored designs."""
-        assert tally.values is not None  # a cascade with these aims counted them
+        assert tally.values is not None  # the cascade was created with these aims
         gains = [aim.gain(column, tally.least_price) for aim, column in zip(self._aims, tally.values.T, strict=True)]
         return Chosen(np.where(self.maximise, -tally.values, tally.values), np.column_stack(gains))
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What dominance and fitness see of chosen objectives, both (n_designs, n_objectives)."""
+    """Values for dominance and gains for fitness of chosen objectives, both (n_designs, n_objectives)."""
 
     to_minimise: FloatArray
     gains: FloatArray
 
 
 def check_objectives(objectives: Any, class_counts: IntArray) -> Aims | None:
-    """Return the objectives to search by; None stands for those of the paper, which have a fast path of their own."""
+    """Return the objectives of the search; None stands for those of the paper, which have a fast path."""
     if objectives is None:
         return None
     if isinstance(objectives, str) or not isinstance(objectives, Sequence) or len(objectives) < 2:
@@ -276,10 +276,10 @@ def check_objectives(objectives: Any, class_counts: IntArray) -> Aims | None:
 
 @dataclass(frozen=True)
 class _Aim:
-    """An objective: counts -> values, and the values of a generation (and the least price) -> gains in [0, 1].
+    """An objective: values from counts, and gains in [0, 1] from the values of a generation and the least price.
 
-    A gain is 0 only of a value that no design of the generation falls short of. A design whose gains all are 0 is
-    therefore in the last non-dominated level, where `emsco.scoring.ranking.log_fitness` may give it a fitness of 0.
+    A gain is 0 only for the worst value of a generation. A design whose gains are all 0 is therefore in the last
+    non-dominated level, where `emsco.scoring.ranking.log_fitness` may give it a fitness of 0.
     """
 
     name: str
@@ -325,7 +325,7 @@ _AIMS = {
     )
 }
 PAPER, PAPER_MAXIMISE = ("coverage", "accuracy", "cost"), (True, True, False)
-_TAKEN = (  # other names of figures in a front and its tables
+_TAKEN = (  # names of other figures in a front and its tables
     "loss", "mean_cost", "fitness", "combined", "ties", "design", "exits at", "last at",
     *(f"{figure}_{end}" for figure in ("coverage", "accuracy", "mean_cost") for end in ("low", "high")),
 )  # fmt: skip
@@ -353,12 +353,12 @@ def _aim(objective: Any, class_counts: IntArray) -> _Aim:
 
 
 def _loss_aim(loss: Loss, class_counts: IntArray) -> _Aim:
-    """Return the aim of a loss; its gain is 0 if every sample has the dearest fate of its class, 1 if the cheapest."""
+    """Return the aim of a loss; the gain is 0 if every sample has the worst outcome of its class, 1 if the best."""
     if len(loss.matrix) != class_counts.size:
         raise InvalidParameterError(
             f"the matrix of the loss is for {len(loss.matrix)} classes, y has {class_counts.size}."
         )
-    ticks, scale = to_ticks(np.column_stack([loss.matrix, loss.reject]))  # whole: equal losses are equal floats
+    ticks, scale = to_ticks(np.column_stack([loss.matrix, loss.reject]))  # equal losses are equal floats
     per_sample = scale * class_counts.sum()
     worst, best = (class_counts @ ticks.max(axis=1) / per_sample, class_counts @ ticks.min(axis=1) / per_sample)
 
@@ -373,7 +373,7 @@ def _loss_aim(loss: Loss, class_counts: IntArray) -> _Aim:
 
 
 def _own_aim(objective: Objective) -> _Aim:
-    """Return the aim of a user's function; its gain is its place between the worst and the best of the generation."""
+    """Return the aim of a user's function; the gain is its position between worst and best of the generation."""
 
     def values(counts: Counts) -> FloatArray:
         returned = objective.function(counts)
@@ -389,7 +389,7 @@ def _own_aim(objective: Objective) -> _Aim:
         return numbers
 
     def gain(values: FloatArray, least_price: float) -> FloatArray:
-        low, high = values.min() / 2, values.max() / 2  # halves, as the difference of finite numbers may not be finite
+        low, high = values.min() / 2, values.max() / 2  # halves, because the difference could overflow
         if low == high:
             return np.ones(values.size)
         gained = values / 2 - low if objective.maximise else high - values / 2

@@ -10,13 +10,13 @@ from emsco.scoring.objectives import Vectors
 
 
 def pareto_rank(objectives: Vectors) -> NDArray[np.int64]:
-    """Return rank = t* - t, t the non-dominated level of a design and t* the last one (Eq. 8): high is good."""
+    """Return rank = t* - t, t the non-dominated level of a design and t* the last level (Eq. 8); high is good."""
     levels = np.asarray(moocore.pareto_rank(objectives.to_minimise), dtype=np.int64)
     return np.asarray(levels.max() - levels)
 
 
 def norm(objectives: Vectors) -> FloatArray:
-    """Return the l2 norm of the gains, (g1, g2, g3) in the paper, in their generation."""
+    """Return the l2 norm of the gains within the generation; in the paper, of (g1, g2, g3)."""
     gains = objectives.gains
     return np.asarray(np.sqrt((gains * gains).sum(axis=1)))
 
@@ -24,9 +24,9 @@ def norm(objectives: Vectors) -> FloatArray:
 def log_fitness(rank: NDArray[np.int64], norms: FloatArray, *, epsilon: float) -> FloatArray:
     """Return log(gamma^rank * norm), gamma = max norm / min norm + epsilon (Eq. 9).
 
-    In logs, because gamma^rank overflows a float within a few hundred levels. The paper's norm is never 0: g3 is not.
-    With other objectives it can be, of designs that are worst in every one; these have rank 0 (or all designs are so),
-    and a fitness of 0.
+    The fitness is computed in logs, because gamma^rank overflows a float within a few hundred levels. The paper's norm
+    is never 0, because g3 is positive. With other objectives, the norm of a design that is the worst in all of them is
+    0; such a design has rank 0 and fitness 0. If all norms are 0, all designs have the same fitness.
     """
     if not norms.any():
         return np.zeros(norms.size)

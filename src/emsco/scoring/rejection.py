@@ -1,4 +1,4 @@
-"""When an answer is confident enough to be given: one threshold for all, one per class, or one per stage."""
+"""Rules for giving a label: one threshold for all, one per class, or one per stage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 
 from emsco.exceptions import InvalidParameterError
 
-NEVER = 2.0  # no probability reaches it; JSON, unlike infinity, can hold it
+NEVER = 2.0  # no probability reaches it; unlike infinity, JSON can store it
 
 
 @dataclass(frozen=True, repr=False)
 class RejectRule:
-    """Thresholds by stage and class; made by ``resolve_rule``, in its simplest form.
+    """Thresholds by stage and class in their simplest form; created by ``resolve_rule``.
 
     Attributes
     ----------
     bars : tuple of tuple of float
-        A row per stage, of which the last one holds for all further stages, and in it a threshold per class, or a
-        single one for all classes. A plain number is one row of one threshold.
+        One row per stage; the last row applies to all further stages. A row has one threshold per class, or a single
+        one for all classes. A plain number is one row with one threshold.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class RejectRule:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[float]]) -> "RejectRule":
-        """Return the rule of a matrix of thresholds; rules that never differ are equal."""
+        """Return the rule of a matrix of thresholds; equivalent rules are equal."""
         bars = [tuple(float(bar) for bar in row) for row in rows]
         if all(len(set(row)) == 1 for row in bars):
             bars = [row[:1] for row in bars]
@@ -51,11 +51,11 @@ class RejectRule:
 
     @property
     def n_rows(self) -> int:
-        """How many stages differ: 1 if all have the same thresholds."""
+        """Number of rows: 1 if all stages have the same thresholds."""
         return len(self.bars)
 
     def bar(self, stage: int, label: int) -> float:
-        """Return the threshold of a class, by its position, at a stage."""
+        """Return the threshold of a class, given by its position, at a stage."""
         row = self.bars[stage] if stage < len(self.bars) else self.bars[-1]
         return row[label] if len(row) > 1 else row[0]
 
@@ -69,7 +69,7 @@ class RejectRule:
         confidence, label : ndarray of the same shape
             Top class probability, and the position of its class.
         stage : int or ndarray
-            Of all, or of each.
+            One stage for all, or one for each.
         """
         if (number := self.number) is not None:
             return is_confident(confidence, number)
@@ -78,11 +78,11 @@ class RejectRule:
         return np.asarray(confidence >= table[row, label if table.shape[1] > 1 else 0])
 
     def matrix(self, n_stages: int) -> NDArray[np.float64]:
-        """Return the thresholds of the stages, (n_stages, n_classes), or (n_stages, 1) if classes do not differ."""
+        """Return the thresholds by stage, (n_stages, n_classes), or (n_stages, 1) if all classes have the same."""
         return np.array(self.bars)[np.minimum(np.arange(n_stages), len(self.bars) - 1)]
 
     def in_words(self, labels: Sequence[Any]) -> str:
-        """Return the thresholds for people, as percentages.
+        """Return the thresholds in words, as percentages.
 
         Examples
         --------
@@ -103,7 +103,7 @@ class RejectRule:
         return ", ".join(parts)
 
     def _runs(self) -> list[tuple[int, int, tuple[float, ...]]]:
-        """Return the stages that do not differ from those before as one: the first, how many, and the thresholds."""
+        """Return runs of stages with equal thresholds: the first stage, the number of stages, and the thresholds."""
         runs: list[tuple[int, int, tuple[float, ...]]] = []
         for row, same in groupby(self.bars):
             first = runs[-1][0] + runs[-1][1] if runs else 0
@@ -112,7 +112,7 @@ class RejectRule:
 
     @property
     def key(self) -> str:
-        """Text that tells rules apart, the same in every process."""
+        """Text that identifies the rule, the same in every process."""
         number = self.number
         return repr(self.bars if number is None else number)
 
@@ -129,7 +129,7 @@ Threshold: TypeAlias = float | RejectRule
 
 
 def as_rule(threshold: Threshold) -> RejectRule:
-    """Return a number, taken as it is, as a rule; a rule is one already."""
+    """Return a number as a rule, without checks; a rule is returned unchanged."""
     return threshold if isinstance(threshold, RejectRule) else RejectRule(((float(threshold),),))
 
 
@@ -144,7 +144,7 @@ def check_threshold(threshold: Any) -> float:
 
 
 def check_rule(threshold: Any) -> None:
-    """Raise unless this can be a rule; whether its classes are those of the data is seen later."""
+    """Raise unless this can be a rule; the class labels are checked later."""
     if isinstance(threshold, Mapping):
         entries = list(threshold.values())
     elif isinstance(threshold, list | tuple) or (isinstance(threshold, np.ndarray) and threshold.ndim == 1):
@@ -159,12 +159,12 @@ def check_rule(threshold: Any) -> None:
 
 
 def resolve_rule(threshold: Any, classes: Sequence[Any] | NDArray[Any]) -> RejectRule:
-    """Return the rule that a user's threshold means.
+    """Return the rule for the threshold of a user.
 
     Parameters
     ----------
     threshold : float, mapping or sequence
-        A number; class label (or its text) -> number; or numbers, stage after stage, of which the last holds for all
+        A number; a mapping of class label (or its text) to number; or one number per stage, the last one for all
         further stages.
     classes : sequence
         All labels, in order.
@@ -172,9 +172,9 @@ def resolve_rule(threshold: Any, classes: Sequence[Any] | NDArray[Any]) -> Rejec
     Raises
     ------
     InvalidParameterError
-        It is none of these, a number is no probability, or a class is unknown or has no threshold.
+        It is none of these, a number is not a probability, or a class is unknown or has no threshold.
     """
-    if type(threshold) is float and 0 <= threshold <= 1:  # nearly always: a session begins in a microsecond
+    if type(threshold) is float and 0 <= threshold <= 1:  # the common case, kept fast for sessions
         return RejectRule(((threshold,),))
     check_rule(threshold)
     if isinstance(threshold, Mapping):

@@ -12,7 +12,7 @@ from emsco.arrays import IntArray
 
 @dataclass(frozen=True)
 class Tally:
-    """Whole counts of designs on the same samples. Counts compare exactly; divisions come later.
+    """Integer counts of designs on the same samples. Counts compare exactly; divisions come later.
 
     Attributes
     ----------
@@ -20,15 +20,15 @@ class Tally:
     reached : ndarray of shape (n_designs, n_stages)
         Samples that reach, and pay for, each stage.
     n_conclusive, n_correct : ndarray of shape (n_designs,)
-        Samples that leave with a label, and with the right one.
+        Samples that leave with a label, and with a correct label.
     total_ticks : ndarray of shape (n_designs,)
-        What all samples paid together, in ticks of the price list.
+        Total cost of all samples, in ticks of the price list.
     scale : float
-        Ticks per unit of money.
+        Ticks per price unit.
     least_price : float
-        The smallest price that is not 0, in money.
+        The smallest price above 0, in price units.
     values : ndarray of shape (n_designs, n_objectives) or None
-        Of objectives that the user chose; None: those of the paper, which follow from the counts.
+        Values of the objectives that the user chose; None for those of the paper, which follow from the counts.
     """
 
     n_samples: int
@@ -42,16 +42,16 @@ class Tally:
 
     @property
     def vectors(self) -> IntArray:
-        """Whole numbers per design: equal rows are equal objective vectors.
+        """Integers per design; equal rows are equal objective vectors.
 
-        (n_conclusive, n_correct, total_ticks); of objectives that the user chose the bits of their values.
+        (n_conclusive, n_correct, total_ticks); for objectives that the user chose, the bits of their values.
         """
         if self.values is not None:
             return self.values.view(np.int64)
         return np.column_stack([self.n_conclusive, self.n_correct, self.total_ticks])
 
     def select(self, designs: NDArray[np.intp]) -> "Tally":
-        """Return the counts of some of the designs."""
+        """Return the counts of the selected designs."""
         return Tally(
             self.n_samples,
             self.reached[designs],
@@ -94,7 +94,7 @@ def pack_tally(tally: Tally) -> dict[str, NDArray[Any]]:
 
 
 def restore_tally(arrays: Mapping[str, NDArray[Any]]) -> Tally:
-    """Return what ``pack_tally`` packed."""
+    """Return the counts from the arrays of ``pack_tally``."""
     n_conclusive, n_correct, total_ticks = arrays["figures"]
     counts = (int(arrays["n_samples"]), arrays["reached"], n_conclusive, n_correct, total_ticks)
     scale, least_price = arrays["money"].tolist()

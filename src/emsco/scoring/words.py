@@ -26,12 +26,12 @@ def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
 
 
 def never_bought(design: IntArray, feature_names: tuple[str, ...]) -> list[str]:
-    """Return what a design leaves out."""
+    """Return the features that a design leaves out."""
     return [name for name, stage in zip(feature_names, design, strict=True) if stage < 0]
 
 
 def in_brief(names: Sequence[str], most: int = 3) -> str:
-    """Return names in a row, or of many how many they are.
+    """Return the names, or their number if there are many.
 
     Examples
     --------
@@ -42,5 +42,5 @@ def in_brief(names: Sequence[str], most: int = 3) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage for people, a dash where it is undefined."""
+    """Return a share as a percentage, or a dash if it is undefined."""
     return "-" if np.isnan(share) else f"{100 * share:.0f} %"

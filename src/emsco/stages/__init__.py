@@ -1,1 +1,1 @@
-"""A feature set -> what a classifier trained on it says of each sample."""
+"""Stage classifiers: train feature sets and predict samples."""

@@ -1,4 +1,4 @@
-"""What a stage classifier is to the search: a confidence and a label for every validation sample."""
+"""Interface of stage classifiers for the search: a confidence and a label for every validation sample."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,14 +11,14 @@ FeatureSets = NDArray[np.bool_]  # (n_sets, n_units)
 
 @dataclass(frozen=True)
 class StageOutcomes:
-    """What classifiers trained on feature sets say of each validation sample. No threshold enters it.
+    """Predictions of classifiers trained on feature sets for each validation sample, independent of any threshold.
 
     Attributes
     ----------
     confidence : ndarray of shape (n_sets, n_samples)
         Top class probability.
     label : ndarray of shape (n_sets, n_samples)
-        Index of the class that has it, the lowest on a tie.
+        Index of the top class; the lowest on a tie.
     """
 
     confidence: NDArray[np.float64]
@@ -33,29 +33,29 @@ class StageModel(Protocol):
 
 
 class StageTrainer(Protocol):
-    """Trains classifiers on feature sets. What it says of a set must not depend on the other sets of the batch.
+    """Trains classifiers on feature sets. The result of a set must not depend on the other sets of the batch.
 
     Attributes
     ----------
     memory_dtype : dtype
-        What has to be kept of a trained set to give its outcomes again without training.
+        Data stored for each trained set, from which its outcomes follow without training.
     """
 
     memory_dtype: np.dtype[Any]
 
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
-        """Train each set; return what to remember of each."""
+        """Train each set; return the data to store."""
 
     def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:
-        """Return the outcomes of trained sets from their memory."""
+        """Return the outcomes of trained sets from their stored data."""
 
     def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
-        """Return the models of trained sets, to be deployed."""
+        """Return the models of trained sets, for deployment."""
 
 
 def outcomes_of(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Return confidence and label from class probabilities (n_samples, n_classes)."""
-    if probabilities.shape[1] == 2:  # twice as fast as argmax, and the bulk of what is asked
+    if probabilities.shape[1] == 2:  # twice as fast as argmax, for the most common case
         first, second = probabilities[:, 0], probabilities[:, 1]
         return np.maximum(first, second), (second > first).astype(np.intp)
     label = probabilities.argmax(axis=1)

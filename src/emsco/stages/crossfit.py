@@ -1,4 +1,4 @@
-"""Cross-fitting: every sample is judged by classifiers that were trained without it."""
+"""Cross-fitting: every sample is predicted by classifiers that were trained without it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,16 +10,16 @@ from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, StageTrain
 
 
 class CrossFitTrainer:
-    """Trains a feature set once per fold; what it says of a sample is what the fold says that left it out.
+    """Trains a feature set once per fold; a sample is predicted by the fold that left it out.
 
     The validation samples are those of the first fold, then those of the second, and so on.
 
     Parameters
     ----------
     folds : sequence of StageTrainer
-        Each on the problem of one fold.
+        One trainer per fold.
     whole : StageTrainer
-        On all samples: the models to be deployed.
+        Trainer on all samples, for the deployed models.
     """
 
     def __init__(self, folds: Sequence[StageTrainer], whole: StageTrainer) -> None:
@@ -28,7 +28,7 @@ class CrossFitTrainer:
         self.memory_dtype = np.dtype([(f"fold{i}", fold.memory_dtype) for i, fold in enumerate(folds)])
 
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
-        """Return what each fold remembers of each set."""
+        """Return the stored data of each fold for each set."""
         memory = np.empty(len(feature_sets), dtype=self.memory_dtype)
         for i, fold in enumerate(self._folds):
             memory[f"fold{i}"] = fold.train(feature_sets)

@@ -16,17 +16,17 @@ from emsco.stages.problem import Problem
 class EstimatorTrainer:
     """Trains clones of a scikit-learn classifier on the encoded columns of feature sets.
 
-    Random estimators are seeded per feature set, from ``seed`` and the set itself, wherever their ``random_state`` is
-    None: a set trained twice, or by another worker, gives the same model.
+    Random estimators whose ``random_state`` is None are seeded per feature set, from ``seed`` and the set itself: a set
+    that is trained twice, or by another worker, gives the same model.
 
     Parameters
     ----------
     problem : Problem
     estimator : classifier
-        Needs ``fit`` and ``predict_proba``. It is cloned, never changed.
+        Needs ``fit`` and ``predict_proba``. It is cloned and not modified.
     seed : int
     n_jobs : int or None
-        As joblib understands it.
+        As in joblib.
     """
 
     def __init__(self, problem: Problem, estimator: Any, *, seed: int, n_jobs: int | None = None) -> None:
@@ -39,7 +39,7 @@ class EstimatorTrainer:
         self.memory_dtype = np.dtype([("confidence", np.float64, (n,)), ("label", np.uint8, (n,))])
 
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
-        """Return the outcomes of each set, to be remembered as they are."""
+        """Return the outcomes of each set, which are stored unchanged."""
         memory = np.empty(len(feature_sets), dtype=self.memory_dtype)
         if self._problem.n_validation:
             for i, (confidence, label) in enumerate(self._parallel(_train_and_score, feature_sets)):
@@ -48,11 +48,11 @@ class EstimatorTrainer:
         return memory
 
     def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:
-        """Return what was remembered."""
+        """Return the stored outcomes."""
         return StageOutcomes(memory["confidence"], memory["label"])
 
     def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
-        """Train the sets again, to the same models: keeping every model of a search would have no bound."""
+        """Train the sets again, with the same result; storing every model of a search would have no bound."""
         return list(self._parallel(_train, feature_sets))
 
     def _parallel(self, function: Any, feature_sets: FeatureSets) -> Any:
@@ -62,7 +62,7 @@ class EstimatorTrainer:
         )
 
     def _seeded(self, units: NDArray[np.bool_]) -> Any:
-        """Return a clone whose random parts depend on the feature set only."""
+        """Return a clone whose random numbers depend only on the feature set."""
         estimator = clone(self._estimator)
         seed = zlib.crc32(np.packbits(units).tobytes(), self._seed & 0xFFFFFFFF) & 0x7FFFFFFF
         unset = {
@@ -74,7 +74,7 @@ class EstimatorTrainer:
 
 
 def check_estimator_usable(estimator: Any) -> None:
-    """Raise unless the object is a scikit-learn classifier that gives probabilities."""
+    """Raise unless the object is a scikit-learn classifier with ``predict_proba``."""
     if isinstance(estimator, type):
         raise InvalidEstimatorError(f"estimator is the class {estimator.__name__}; pass an instance of it.")
     for method in ("fit", "predict_proba", "get_params", "set_params"):

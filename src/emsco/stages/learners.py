@@ -9,7 +9,7 @@ from emsco.exceptions import InvalidParameterError
 
 
 def boosting() -> Any:
-    """Return what the name "boosting" stands for: histogram gradient boosting, with trees small enough for few rows."""
+    """Return the classifier named "boosting": histogram gradient boosting with trees small enough for few rows."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     return HistGradientBoostingClassifier(
@@ -19,7 +19,7 @@ def boosting() -> Any:
 
 
 def check_learning(encoding: Any, C: Any, *, automatic: bool = True) -> None:
-    """Raise unless encoding and C are among what is known."""
+    """Raise unless encoding and C are valid."""
     known = (*ENCODINGS, "auto") if automatic else ENCODINGS
     if not isinstance(encoding, str) or encoding not in known:
         raise InvalidParameterError(f"encoding must be one of {', '.join(known)}; got {encoding!r}.")
@@ -29,7 +29,7 @@ def check_learning(encoding: Any, C: Any, *, automatic: bool = True) -> None:
 
 
 def check_products(products: Any, estimator: Any) -> bool:
-    """Return whether stages have products of columns."""
+    """Return whether stages use products of columns."""
     if not isinstance(products, bool | np.bool_):
         raise InvalidParameterError(f"products must be True or False; got {products!r}.")
     if products and estimator is not None:
@@ -41,7 +41,7 @@ def check_products(products: Any, estimator: Any) -> bool:
 
 
 def check_estimator(estimator: Any, name: str) -> Any:
-    """Return the classifier that a parameter stands for."""
+    """Return the classifier for the value of a parameter."""
     if isinstance(estimator, str):
         if estimator != "boosting":
             raise InvalidParameterError(f"{name} must be a classifier, 'boosting' or None; got {estimator!r}.")

@@ -11,7 +11,7 @@ from emsco.prices.prices import PriceList
 
 @dataclass(frozen=True)
 class Problem:
-    """What a search may look at. Test data never enters it.
+    """The data of a search. It never contains test data.
 
     Attributes
     ----------
@@ -21,7 +21,7 @@ class Problem:
         Class indices.
     n_classes : int
     unit_columns : ndarray of shape (n_units, n_encoded)
-        Which encoded columns a unit yields.
+        Whether a unit yields an encoded column.
     prices : PriceList
     """
 
@@ -39,7 +39,7 @@ class Problem:
 
     @property
     def n_validation(self) -> int:
-        """Number of samples that score the designs."""
+        """Number of validation samples."""
         return int(self.y_validation.size)
 
 

@@ -1,4 +1,4 @@
-"""Recipe: how stages learn."""
+"""Recipe: the training settings of stages."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,18 +13,18 @@ _LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How stages learn.
+    """The training settings of stages.
 
     Attributes
     ----------
     estimator : classifier or None
         None: l2 logistic regression.
     encoding : str
-        Of the columns of numbers.
+        Encoding of numeric columns.
     C : float
         Inverse strength of the regularisation of the logistic regression.
     products : bool
-        Whether it has the products of any two columns, too.
+        Whether it also uses the products of all pairs of columns.
     """
 
     estimator: Any = None
@@ -33,9 +33,9 @@ class Recipe:
     products: bool = False
 
     def trainer(self, problem: Problem, *, seed: int, n_jobs: int, like: StageTrainer | None = None) -> StageTrainer:
-        """Return what trains feature sets of a problem.
+        """Return the trainer for feature sets of a problem.
 
-        ``like`` is one of the same problem that differs in C at most; what they share is not made again.
+        ``like`` is a trainer of the same problem that differs at most in C; the two share their arrays.
         """
         estimator = self.estimator
         if estimator is None:
@@ -43,16 +43,16 @@ class Recipe:
                 return like.with_strength(self.C)
             if self.n_weights(problem) <= _LARGEST_NEWTON:
                 return LogisticTrainer(problem, C=self.C, n_jobs=n_jobs, products=self.products)
-            # Newton's method solves for all weights of a set at once; with many classes and columns that does not pay.
+            # Newton's method solves for all weights of a set at once; with many classes and columns this is slow.
             estimator = self.logistic()
         return EstimatorTrainer(problem, estimator, seed=seed, n_jobs=n_jobs)
 
     def logistic(self) -> Any:
-        """Return scikit-learn's twin of our logistic regression."""
+        """Return scikit-learn's equivalent of our logistic regression."""
         return scikit_twin(self.C, products=self.products)
 
     def n_weights(self, problem: Problem) -> int:
-        """Return the weights of a logistic regression on everything."""
+        """Return the number of weights of a logistic regression on all columns."""
         n_columns = int(problem.train.shape[0])
         if self.products:
             n_columns += n_columns * (n_columns - 1) // 2

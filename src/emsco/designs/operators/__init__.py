@@ -1,1 +1,1 @@
-"""Population in, new population out; one operator per file (§3.2)."""
+"""Operators that map a population to a new population, one per file (§3.2)."""

@@ -1,4 +1,4 @@
-"""The walk of Algorithm 1 over a whole population. Arrays in, arrays out, no checks."""
+"""Algorithm 1 on a whole population. Arrays in, arrays out, no checks."""
 
 from typing import Any
 
@@ -13,11 +13,11 @@ Array = Any
 def mutate(
     population: Array, chosen: Array, draws: Array, cdf: Array, max_stages: int, leaves: Array, enters: Array
 ) -> None:
-    """Redraw, in place and feature by feature, the stages of chosen features whose stage holds another one too.
+    """Redraw, in place and feature by feature, the stages of chosen features that share their stage.
 
     ``cdf[h]`` is the distribution function of BetaBinomial(h, 1, beta); ``draws`` are uniform on [0, 1). A chosen
-    feature that ``leaves`` is left out (-1) instead, if it is not the last one bought; one that is left out stays so
-    unless it ``enters``. Both are matrices of no rows where nothing can be left out.
+    feature that ``leaves`` is left out (-1) instead, unless it is the only one bought. A feature that is left out stays
+    out unless it ``enters``. Without removal, both matrices have no rows.
     """
     n_rows, n_features = population.shape
     removal = leaves.shape[0] > 0

@@ -1,4 +1,4 @@
-"""Which designs pass to the next generation unchanged (§3.2.2, and SPEC of unique: one per objective vector)."""
+"""Selection of the elite, which passes to the next generation unchanged (§3.2.2); one design per objective vector."""
 
 from math import ceil
 
@@ -10,7 +10,7 @@ from emsco.designs.partition import stage_counts
 
 
 def best_first(population: IntArray, rank: NDArray[np.int64], norms: FloatArray) -> NDArray[np.intp]:
-    """Return the order of decreasing fitness; on a tie, fewer stages first, then fewer features, then the smaller row.
+    """Return the order of decreasing fitness; ties: fewer stages first, then fewer features, then the smaller row.
 
     Fitness increases with rank, and within a rank with the norm (Property 2), so these two are compared instead.
     """
@@ -27,11 +27,11 @@ def unique_vectors(order: NDArray[np.intp], vectors: IntArray) -> NDArray[np.int
 def count_elite(n_unique: int, n_nondominated: int, *, elite_fraction: float, population_size: int) -> int:
     """Return max(ceil(b u), e): how many of the u unique designs, e of them non-dominated, pass (§3.2.2).
 
-    The fraction alone never claims more than four fifths of the population: some must be children.
+    The fraction alone claims at most four fifths of the population, so that there are children.
     """
     return max(min(ceil(elite_fraction * n_unique), 4 * population_size // 5), n_nondominated)
 
 
 def next_size(n_elite: int, population_size: int) -> int:
-    """Return the size of the next population: at least a fifth of it are children, however many elites there are."""
+    """Return the size of the next population: at least a fifth of it are children, for any number of elites."""
     return max(population_size, -(-5 * n_elite // 4))

@@ -8,7 +8,7 @@ from scipy.special import betaln, gammaln
 from emsco.arrays import FloatArray, IntArray
 from emsco.designs.operators import _mutation as kernel
 
-LEAVES = 0.3  # probability that a feature picked for mutation is left out instead of redrawn
+LEAVES = 0.3  # probability that a feature chosen for mutation is left out instead of redrawn
 _NONE = np.empty((0, 0), dtype=np.bool_)
 
 
@@ -23,12 +23,12 @@ def mutate(
 ) -> IntArray:
     """Redraw assignments from BetaBinomial(min(||Q||, k - 1), 1, beta), feature by feature.
 
-    A feature is redrawn with probability ``rate``, and only where its stage holds another one too, so no stage is
-    emptied. ||Q|| is the current stage count: a draw equal to it opens a new stage.
+    A feature is redrawn with probability ``rate``, and only if its stage holds another feature, so no stage becomes
+    empty. ||Q|| is the current stage count: a draw equal to it opens a new stage.
 
-    With ``removal``, a feature picked is left out three times in ten, even if it is alone in its stage, unless it is
-    the only one bought; the child may then have gaps. One that is left out and picked is redrawn into a stage, but in a
-    design that leaves out many so seldom that small designs stay small: see ``enter_rate``.
+    With ``removal``, a chosen feature is left out with probability 0.3, even if it is alone in its stage, unless it is
+    the only one bought; the child may then have gaps. A chosen feature that was left out enters a stage with the
+    probability ``enter_rate``, which is low in designs that leave out many features, so that small designs stay small.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def mutate(
     rate : float
         The paper's m_hat.
     stage_bias : float
-        The paper's beta: the greater, the more the early stages are preferred.
+        The paper's beta; larger values favour early stages.
     max_stages : int
         The paper's k.
     rng : Generator
@@ -55,9 +55,10 @@ def mutate(
 
 
 def enter_rate(population: IntArray) -> FloatArray:
-    """Return, by row, the probability that a feature left out comes in when it is picked, (n_designs, 1).
+    """Return, for each row, the probability that a chosen feature that was left out enters, (n_designs, 1).
 
-    At a mutation rate m, as many come as go, and 3 m more: with few features nearly all that are picked, with many few.
+    At a mutation rate m, the expected number of features that enter is the number that leave plus 3 m. With few
+    features nearly every chosen one enters; with many, few do.
     """
     n_bought = (population >= 0).sum(axis=1, keepdims=True)
     n_left_out = np.maximum(population.shape[1] - n_bought, 1)

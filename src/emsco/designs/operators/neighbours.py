@@ -1,6 +1,6 @@
-"""The designs near a design: one feature moved by a step, or two exchanged.
+"""Neighbours of a design: one feature moved by a step, or two features exchanged.
 
-A feature that is left out is as if in a stage after the last one, which nobody reaches.
+A feature that is left out counts as being in a stage after the last one, which no sample reaches.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from emsco.designs.partition import compress, places, stage_counts
 
 
 def steps(designs: IntArray, max_stages: int, *, removal: bool = False) -> IntArray:
-    """Return the designs with one feature moved to a stage beside its own, or to a new stage there.
+    """Return the designs with one feature moved to an adjacent stage, or to a new stage there.
 
-    These change the feature set of one stage by one feature, or add or take away one stage. With ``removal`` a feature
-    of the last stage may be left out, and one that is left out taken in there.
+    A step changes the feature set of one stage by one feature, or adds or removes one stage. With ``removal``, a step
+    may also remove a feature from the last stage, or add one to it.
 
     Examples
     --------
@@ -40,17 +40,17 @@ def steps(designs: IntArray, max_stages: int, *, removal: bool = False) -> IntAr
 
 
 def near_swaps(designs: IntArray, max_stages: int) -> IntArray:
-    """Return the designs with two features of stages side by side exchanged."""
+    """Return the designs with two features of adjacent stages exchanged."""
     return _swapped(designs, lambda distance: distance == 1)
 
 
 def far_swaps(designs: IntArray, max_stages: int) -> IntArray:
-    """Return the designs with two features of stages not side by side exchanged."""
+    """Return the designs with two features of non-adjacent stages exchanged."""
     return _swapped(designs, lambda distance: distance > 1)
 
 
 def jumps(designs: IntArray, max_stages: int) -> IntArray:
-    """Return the designs with one feature of an earlier stage than the last left out, or taken in earlier.
+    """Return the designs with one feature removed from, or added to, a stage before the last.
 
     Examples
     --------

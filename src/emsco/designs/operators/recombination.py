@@ -9,7 +9,7 @@ from emsco.designs.partition import stage_counts
 def rescale(stages: IntArray, n_from: IntArray, n_to: IntArray) -> IntArray:
     """Map stages of a design of n_from stages to one of n_to: max(round((s + 1) / n_from * n_to) - 1, 0), half up.
 
-    What is never bought, -1, stays so.
+    -1, never bought, stays -1.
 
     Examples
     --------
@@ -23,8 +23,8 @@ def rescale(stages: IntArray, n_from: IntArray, n_to: IntArray) -> IntArray:
 def recombine(first: IntArray, second: IntArray, *, rate: float, rng: np.random.Generator) -> IntArray:
     """Return one child per pair of parents; it may have gaps.
 
-    With probability ``rate`` each feature copies one parent, by a fair coin, rescaled to a stage count that is one of
-    the parents' or their mean; otherwise, or where such a child would buy nothing, it is a copy of one of them.
+    With probability ``rate``, each feature copies one parent, selected by a fair coin, rescaled to the stage count of a
+    parent or to their mean. Otherwise, or if such a child would buy nothing, the child is a copy of a parent.
 
     Parameters
     ----------

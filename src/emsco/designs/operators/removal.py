@@ -1,4 +1,4 @@
-"""Designs of all features -> designs of some, to begin a search with."""
+"""First designs of a search with removal: designs that leave features out."""
 
 import numpy as np
 
@@ -7,10 +7,10 @@ from emsco.designs.partition import compress
 
 
 def leave_out(designs: IntArray, *, rng: np.random.Generator) -> IntArray:
-    """Leave features out of designs that buy all: the designs that cost least matter as much as any.
+    """Leave features out of designs that buy all, so that cheap designs are represented.
 
-    Up to half of the designs keep a single feature, another one each; the others keep any share of theirs, from nearly
-    none to all.
+    Up to half of the designs keep a single feature, each a different one. The others keep a random share of their
+    features, from nearly none to all.
     """
     n_designs, n_features = designs.shape
     left_out = rng.random(designs.shape) < rng.random((n_designs, 1))

@@ -1,5 +1,5 @@
 "use strict";
-/* Elements, numbers as text, and charts. Whatever comes from the data enters the document as text. */
+/* Elements, numbers as text, and charts. All data enter the document as text. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -24,14 +24,14 @@ const wholePercent = (x) => (x === null ? "–" : `${(100 * x).toFixed(0)}\u00a0
 
 const number = (x) => x.toLocaleString("en", { maximumSignificantDigits: 4 });
 
-/** Two decimals if there are any; below 1, the first digits that count. */
+/** Two decimals if there are any; below 1, the first significant digits. */
 function money(x) {
   if (Math.abs(x) < 1) return x.toLocaleString("en", { maximumSignificantDigits: 3 });
   const decimals = Number.isInteger(x) ? 0 : 2;
   return x.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
 
-/** A count; beyond what a double holds exactly, its first digits. */
+/** A count; if a double cannot hold it exactly, its first digits. */
 function whole(n) {
   if (Number.isSafeInteger(n)) return n.toLocaleString("en");
   const power = Math.floor(Math.log10(n));
@@ -52,7 +52,7 @@ function ticks(low, high, n) {
   return found;
 }
 
-/** A linear scale with some air at both ends; a range of one value gets a width. */
+/** A linear scale with margins at both ends; a range of one value gets a width. */
 function scale(values, from, to, air) {
   let low = Math.min(...values);
   let high = Math.max(...values);
@@ -63,7 +63,7 @@ function scale(values, from, to, air) {
   return Object.assign(place, { low, high });
 }
 
-// Cividis: dark to light evenly, and the same to eyes that see fewer colours.
+// Cividis: evenly from dark to light, also for colour-blind readers.
 const CIVIDIS = [
   "#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838",
 ];
@@ -98,7 +98,7 @@ function frame(box, x, y, titles) {
 const canvas = (width, height, attributes, ...children) =>
   s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, ...attributes }, ...children);
 
-/** A line through counts, its last value named. */
+/** A line through counts, with its last value as text. */
 function lineChart(width, xs, ys, titles) {
   const height = 220;
   const box = { left: 56, right: width - 12, top: 30, bottom: height - 46 };

@@ -1,4 +1,4 @@
-/* The sections of the page, and the point picked. */
+/* The sections of the page, and the selected point. */
 
 const data = JSON.parse(byId("data").textContent);
 const { points, units } = data;
@@ -43,36 +43,36 @@ function drawHeader() {
   const nBought = point.design.filter((stage) => stage >= 0).length;
   const some = nBought < units.length ? `up to ${nBought} of ` : "";
   byId("headline").textContent =
-    `A classifier that buys ${some}its ${plural(units.length, "feature")} in ${stages}` +
+    `A classifier that buys ${some}its ${plural(units.length, "feature")} in ${stages}. It gives a label at ` +
     (data.threshold === null
-      ? ` and answers once it is sure enough: ${data.thresholds}.`
-      : `, answers once it is at least ${+(100 * data.threshold).toFixed(2)}\u00a0% sure, and otherwise says nothing.`);
-  if (data.threshold > 1) byId("headline").textContent = "A classifier that never answers: its promise cannot be made.";
-  const figuresOf = `Figures of ${judgedRows} on this page are those at the threshold of the search.`;
+      ? `these confidences: ${data.thresholds}.`
+      : `a confidence of at least ${+(100 * data.threshold).toFixed(2)}\u00a0%, and otherwise no label.`);
+  if (data.threshold > 1) byId("headline").textContent = "A classifier that gives no labels, because its promise cannot be made.";
+  const figuresOf = `The figures of ${judgedRows} on this page are for the threshold of the search.`;
   const promise = data.promise ? [...data.promise, figuresOf] : [];
   byId("promise").replaceChildren(...promise.map((line) => h("p", null, line)));
   const basis = byId("basis");
   if (figures === null) {
-    basis.textContent = "It has not been judged on any rows: give the report what clf.evaluate returns.";
+    basis.textContent = "There are no results on held-out rows: pass the result of clf.evaluate to the report.";
     return;
   }
   const which = hasFront ? `Point ${data.in_use} of ${points.length}, the one in use, on ` : "On ";
   if (hasTest) {
-    basis.textContent = `${which}${whole(data.n_test)} rows that neither training nor search saw.`;
+    basis.textContent = `${which}${whole(data.n_test)} held-out rows, which neither training nor search used.`;
   } else {
     basis.classList.add("warning");
     basis.textContent =
-      `${which}${whole(data.n_validation)} ${judgedRows}. The design was selected on these rows, so the figures ` +
-      "are optimistic: keep rows back, and judge it on them.";
+      `${which}${whole(data.n_validation)} ${judgedRows}. These rows also selected the design, so the figures ` +
+      "are optimistic: hold out rows, and evaluate the design on them.";
   }
   const interval = (name, text) => {
     const ends = hasTest && figures[`${name}_interval`];
-    return ends ? `95\u00a0% interval ${ends.map(text).join(" to ")}` : null;
+    return ends ? `95\u00a0% confidence interval ${ends.map(text).join(" to ")}` : null;
   };
   const answered = figures.n_rows - figures.rejected;
   const right = figures.right
-    ? `${whole(figures.right.reduce((a, b) => a + b, 0))} of ${whole(answered)} labels right`
-    : "of the labels are right";
+    ? `${whole(figures.right.reduce((a, b) => a + b, 0))} of ${whole(answered)} labels correct`
+    : "of the labels are correct";
   const saved = figures.saving === null
     ? "everything is free"
     : `${wholePercent(Math.abs(figures.saving))} ${figures.saving < 0 ? "more" : "less"} than buying everything ` +
@@ -123,7 +123,7 @@ function drawFilters() {
     return h("div", null, h("label", { for: `limit-${key}` }, name, " ", output), input);
   });
   const reset = h("button", { type: "reset", class: "quiet" }, "Reset");
-  const fittest = h("button", { type: "button", id: "fittest", class: "quiet" }, "Pick the fittest of them");
+  const fittest = h("button", { type: "button", id: "fittest", class: "quiet" }, "Select the fittest of them");
   fittest.addEventListener("click", () => pick(points.findIndex((_, i) => within(i)))); // fittest first
   const form = byId("filters");
   const left = h("p", { id: "left", "aria-live": "polite" });
@@ -154,7 +154,7 @@ const spoken = (i) => {
 function tipLines(i) {
   const { validation, test, price } = points[i];
   const figures = ({ coverage, accuracy, cost }) =>
-    `${percent(coverage)} answered, ${percent(accuracy)} right, cost ${money(cost)}`;
+    `coverage ${percent(coverage)}, accuracy ${percent(accuracy)}, cost ${money(cost)}`;
   const lines = [`Point ${i} · ${plural(price.length, "stage")}${i === data.in_use ? " · in use" : ""}`];
   lines.push(`${test ? `${data.judged}: ` : ""}${figures(validation)}`);
   if (test) lines.push(`held out: ${figures(test)}`);
@@ -175,7 +175,7 @@ function drawScatter() {
   const coverages = answering.map((point) => point.validation.coverage);
   const [least, most] = [Math.min(...coverages), Math.max(...coverages)];
   const shade = (coverage) => cividis(most > least ? (coverage - least) / (most - least) : 1);
-  const titles = { x: "mean cost per input", y: "accuracy: labels that are right", xText: number, yText: wholePercent };
+  const titles = { x: "mean cost per case", y: "accuracy: labels that are correct", xText: number, yText: wholePercent };
   if (y.high - y.low < 0.06) titles.yText = percent;
 
   const marks = byCost.map((i) => {
@@ -219,20 +219,20 @@ function drawScatter() {
     : s("text", { class: "tick", x: box.right, y: 13, "text-anchor": "end" }, `coverage ${percent(most)}`);
   holder.replaceChildren(
     canvas(
-      width, height, { role: "group", "aria-label": "Frontier" },
+      width, height, { role: "group", "aria-label": "Front" },
       frame(box, x, y, titles),
       s("g", { "aria-hidden": "true" }, legend),
-      s("g", { role: "radiogroup", "aria-label": "Points of the frontier, cheapest first", id: "marks" }, marks),
+      s("g", { role: "radiogroup", "aria-label": "Points of the front, cheapest first", id: "marks" }, marks),
     ),
   );
   const silent = points.length - accuracies.length;
   byId("scatter-note").textContent =
-    `On ${plural(data.n_validation, `${data.judged} row`)}, on which the points were selected. ` +
-    (silent ? `The cross at the bottom gives no label at all: its accuracy is undefined.` : "");
+    `On ${plural(data.n_validation, `${data.judged} row`)}, which also selected the points. ` +
+    (silent ? `The cross at the bottom gives no label, so its accuracy is undefined.` : "");
   markPicked();
 }
 
-/** Arrow keys walk the points in the order of cost, as in a group of radio buttons. */
+/** Arrow keys move through the points in order of cost, as in a group of radio buttons. */
 function step(event, i) {
   const shown = byCost.filter((k) => within(k) || k === state.picked);
   const at = shown.indexOf(i);
@@ -327,7 +327,7 @@ function drawTable() {
   const order = points.map((_, i) => i).filter(within);
   order.sort((a, b) => (down ? key(b) - key(a) : key(a) - key(b)) || a - b);
   const shown = state.all ? order : order.slice(0, FEW);
-  const focused = document.activeElement.dataset.key; // the table is drawn anew, and keeps the focus
+  const focused = document.activeElement.dataset.key; // the table is redrawn and keeps the focus
   const head = COLUMNS.map(({ name }, c) => {
     const direction = c !== column ? "none" : down ? "descending" : "ascending";
     const arrow = { none: "", ascending: " ↑", descending: " ↓" }[direction];
@@ -347,7 +347,7 @@ function drawTable() {
         const cell = value(i) === null ? "–" : text(value(i));
         const ends = range && value(i) !== null ? h("span", { class: "range" }, range(i).map(text).join("–")) : null;
         if (c) return h("td", null, cell, ends);
-        const attributes = { type: "button", "data-key": `row-${i}`, "aria-label": `Pick point ${i}` };
+        const attributes = { type: "button", "data-key": `row-${i}`, "aria-label": `Select point ${i}` };
         const button = h("button", { ...attributes, "aria-pressed": String(i === state.picked) }, cell);
         return h("th", { scope: "row" }, button);
       }),
@@ -366,7 +366,7 @@ function drawTable() {
             h("td"),
           )
         : null,
-      h("tr", null, head, h("th", { scope: "col", class: "words" }, "What is bought, stage | stage")),
+      h("tr", null, head, h("th", { scope: "col", class: "words" }, "Buys, stage | stage")),
     ),
     h("tbody", null, rows),
   );
@@ -392,12 +392,12 @@ function drawDesign() {
   const flow = judged(point);
   byId("design-h").textContent = hasFront ? `Point ${state.picked}, stage by stage` : "The design, stage by stage";
   const without = point.design.includes(-1) ? ` Never bought: ${never(point, 12)}.` : "";
-  const rule = "Whoever reaches a stage pays for it; whoever is sure enough leaves with a label." + without;
+  const rule = "A case pays for each stage it reaches. It leaves at the first stage that is confident." + without;
   byId("design-lead").textContent =
-    flow ? `What happens to the ${whole(flow.n_rows)} ${rowsWord}. ${rule}` : rule;
+    flow ? `Decisions on the ${whole(flow.n_rows)} ${rowsWord}. ${rule}` : rule;
   const kinds = !flow ? [] : flow.right ? ["right", "wrong", "on", "none"] : ["label", "on", "none"];
   const words = {
-    right: "right label", wrong: "wrong label", label: "left with a label", on: "goes on", none: "no label in the end",
+    right: "correct label", wrong: "wrong label", label: "label", on: "continues", none: "no label",
   };
   byId("design-key").replaceChildren(...kinds.map((kind) => h("span", null, h("i", { class: kind }), words[kind])));
 
@@ -420,16 +420,16 @@ function drawDesign() {
       const reached = flow.reached[j];
       const on = last ? flow.rejected : flow.reached[j + 1];
       const parts = flow.right
-        ? [["right", flow.right[j], "right"], ["wrong", flow.answered[j] - flow.right[j], "wrong"]]
+        ? [["right", flow.right[j], "correct"], ["wrong", flow.answered[j] - flow.right[j], "wrong"]]
         : [["label", flow.answered[j], "get a label"]];
-      parts.push(last ? ["none", on, "no label"] : ["on", on, "go on"]);
+      parts.push(last ? ["none", on, "no label"] : ["on", on, "continue"]);
       const bar = h("div", { class: "stack", "aria-hidden": "true" });
       for (const [kind, n] of parts.filter(([, n]) => n)) {
         const piece = h("i", { class: kind });
         piece.style.width = `${(100 * n) / flow.n_rows}%`;
         bar.append(piece);
       }
-      const counts = reached ? parts.map(([, n, word]) => `${whole(n)} ${word}`).join(" · ") : "nobody gets here";
+      const counts = reached ? parts.map(([, n, word]) => `${whole(n)} ${word}`).join(" · ") : "no row reaches it";
       const who = h("p", null, h("b", null, `${whole(reached)} reach it`), ": ", counts);
       card.push(h("div", { class: "who" }, bar, who));
     }
@@ -437,8 +437,8 @@ function drawDesign() {
   });
   const nobody = flow
     ? `${plural(flow.rejected, "row")} of ${whole(flow.n_rows)} (${percent(flow.rejected / flow.n_rows)})`
-    : "Whoever is still unsure";
-  const fate = `${flow && flow.rejected !== 1 ? "get" : "gets"} no label, having paid ${money(point.paid.at(-1))}.`;
+    : "A case that is still undecided";
+  const fate = `${flow && flow.rejected !== 1 ? "get" : "gets"} no label and ${flow && flow.rejected !== 1 ? "pay" : "pays"} ${money(point.paid.at(-1))}.`;
   items.push(h("li", { class: "end" }, h("h3", null, "Inconclusive"), h("p", null, `${nobody} ${fate}`)));
   byId("flow").replaceChildren(...items);
 }
@@ -455,7 +455,7 @@ function drawResults() {
   const dearest = Math.max(...rows.map(([, result]) => result.cost_interval[1]));
   const cell = (result, name, text, most) => {
     const interval = result[`${name}_interval`];
-    const range = interval[0] === interval[1] ? "for all" : interval.map(text).join(" to ");
+    const range = interval[0] === interval[1] ? "for every case" : interval.map(text).join(" to ");
     return h(
       "td", null,
       h("b", null, result[name] === null ? "–" : text(result[name])),
@@ -463,8 +463,8 @@ function drawResults() {
       intervalMark(result[name], interval, most),
     );
   };
-  const heads = ["Coverage", "Accuracy of the labels given", "Mean cost"];
-  byId("results-lead").textContent = `${plural(data.n_test, "row")}; each figure with its 95\u00a0% interval.`;
+  const heads = ["Coverage", "Accuracy of the labels", "Mean cost"];
+  byId("results-lead").textContent = `${plural(data.n_test, "row")}; each figure with its 95\u00a0% confidence interval.`;
   byId("compared").replaceChildren(
     h("thead", null, h("tr", null, h("td"), heads.map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", null, rows.map(([name, result], k) =>
@@ -479,22 +479,22 @@ function drawResults() {
   const holder = byId("confusion");
   if (test.confusion === null) {
     const words =
-      `The table of labels is left out: ${data.classes.length} classes are too many to read. ` +
-      `evaluation.points[${state.picked}].confusion has it.`;
+      `The confusion matrix of ${data.classes.length} classes is too large for this page; see ` +
+      `evaluation.points[${state.picked}].confusion.`;
     holder.replaceChildren(h("p", { class: "lead" }, words));
     return;
   }
   const n = data.classes.length;
   holder.replaceChildren(
-    h("h3", null, rows[0][0], ": which label for which truth"),
+    h("h3", null, rows[0][0], ": confusion matrix"),
     h(
-      "div", { class: "scroll", role: "region", "aria-label": "Labels given", tabindex: 0 },
+      "div", { class: "scroll", role: "region", "aria-label": "Confusion matrix", tabindex: 0 },
       h(
         "table", { class: "confusion" },
         h(
           "thead", null,
-          h("tr", null, h("td"), h("th", { scope: "colgroup", colspan: n }, "label given"), h("td")),
-          h("tr", null, ["truth", ...data.classes, "no label"].map((name) => h("th", { scope: "col" }, name))),
+          h("tr", null, h("td"), h("th", { scope: "colgroup", colspan: n }, "label"), h("td")),
+          h("tr", null, ["true class", ...data.classes, "no label"].map((name) => h("th", { scope: "col" }, name))),
         ),
         h("tbody", null, test.confusion.map((line, t) =>
           h("tr", null, h("th", { scope: "row" }, data.classes[t]), line.map((count, g) => {
@@ -584,7 +584,7 @@ function drawMatrix() {
   }), points.some(({ design }) => design.includes(-1)) ? h("span", null, "blank: never bought") : "");
 }
 
-/** Frame the column of the point picked; drawing 30,000 cells anew for it would be felt. */
+/** Frame the column of the selected point; redrawing 30,000 cells for it would be slow. */
 function markColumn() {
   const column = byId("matrix").querySelector(".column");
   const { left, cell } = column.dataset;
@@ -599,9 +599,9 @@ function drawPrices() {
   const groups = units.some((unit) => unit.group !== null);
   byId("prices-lead").textContent =
     `${data.price_rule} Everything together costs ${money(data.total)}.` +
-    (groups ? " Whoever has bought one of a group pays for the others of it only the second price." : "");
+    (groups ? " After the first purchase of a group, the other members of the group cost the discount price." : "");
   const place = hasFront ? `point ${state.picked}` : "the design";
-  const head = ["Feature", columns && "Columns", "Price", groups && "Group", groups && "Then", `Stage in ${place}`];
+  const head = ["Feature", columns && "Columns", "Price", groups && "Group", groups && "Discount price", `Stage in ${place}`];
   const kind = (name) => (name === "Columns" || name === "Group" ? "words" : null);
   byId("price-list").replaceChildren(
     h("thead", null, h("tr", null, head.filter(Boolean).map((name) =>
@@ -625,20 +625,20 @@ function drawSearch() {
   const words = byId("search-words");
   if (certificate) {
     const verdict = certificate.proven
-      ? `The frontier is proven: on the ${judgedRows} no design beats any of its points.`
-      : "The search ended early: these are the best points found, not proven to be the frontier.";
+      ? `The front is proven to be complete on the ${judgedRows}.`
+      : "The search ended early: these are the best points found; the front is not proven.";
     words.append(
-      `There are ${whole(certificate.n_designs)} designs. ${whole(certificate.n_walked)} were looked at and ` +
-        `${whole(certificate.n_ruled_out)} ruled out, each proven to be beaten or to equal one looked at` +
+      `There are ${whole(certificate.n_designs)} designs. ${whole(certificate.n_walked)} were evaluated and ` +
+        `${whole(certificate.n_ruled_out)} ruled out, each proven to be dominated or to equal an evaluated one` +
         `${took(certificate.seconds)}. `,
       h("strong", null, verdict),
     );
     return;
   }
-  const designs = n_steps ? `scored ${whole(n_designs.at(-1))} designs in ${plural(n_steps, "step")}` : "searched";
+  const designs = n_steps ? `evaluated ${whole(n_designs.at(-1))} designs in ${plural(n_steps, "step")}` : "searched";
   const trained = n_feature_sets === null ? "" : ` and trained ${plural(n_feature_sets, "feature set")}`;
   words.textContent =
-    `${name || "The search"} ${designs}${trained}${took(seconds)}. Better designs may exist: the points are not proven.`;
+    `${name || "The search"} ${designs}${trained}${took(seconds)}. Better designs may exist: the front is not proven.`;
 }
 
 function drawHistory() {
@@ -647,9 +647,9 @@ function drawHistory() {
   const holder = byId("history");
   const across = holder.clientWidth;
   const width = Math.max(across > 720 ? (across - 32) / 2 : across, 260);
-  const titles = { x: "designs scored", xText: short, yText: short };
+  const titles = { x: "designs evaluated", xText: short, yText: short };
   holder.replaceChildren(
-    lineChart(width, n_designs, n_front, { ...titles, y: "points on the frontier" }),
+    lineChart(width, n_designs, n_front, { ...titles, y: "points on the front" }),
     lineChart(width, n_designs, n_sets, { ...titles, y: "feature sets trained" }),
   );
 }
