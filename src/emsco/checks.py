@@ -15,7 +15,7 @@ def check_n_jobs(n_jobs: Any) -> int:
         return int(effective_n_jobs(n_jobs))
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
-            f"n_jobs must be None, a positive number of workers, or -1 for all cores; got {n_jobs!r}."
+            f"must be a positive number of workers, or -1 for all cores; got {n_jobs!r}.", parameter="n_jobs"
         ) from error
 
 
@@ -25,5 +25,5 @@ def check_seed(random_state: Any) -> int:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except ValueError as error:
         raise InvalidParameterError(
-            f"random_state must be a whole number, a numpy RandomState or None; got {random_state!r}."
+            f"must be a whole number, a numpy RandomState or None; got {random_state!r}.", parameter="random_state"
         ) from error

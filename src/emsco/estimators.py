@@ -618,7 +618,9 @@ class EMSCOClassifier(StagedClassifier):
 
     def _check_preset(self) -> None:
         if not isinstance(self.preset, str) or self.preset not in _PRESETS:
-            raise InvalidParameterError(f"preset must be one of {', '.join(_PRESETS)}; got {self.preset!r}.")
+            raise InvalidParameterError(
+                f"must be one of {', '.join(_PRESETS)}; got {self.preset!r}.", parameter="preset"
+            )
 
     def _search_rule(self, classes: NDArray[Any], max_stages: int) -> RejectRule:
         """Return the rule that designs are searched with, for as many stages as they can have."""
@@ -626,8 +628,9 @@ class EMSCOClassifier(StagedClassifier):
         rule = RejectRule.of(rule.bars[:max_stages])
         if rule.n_rows > 1 and isinstance(self._set_to("search"), Exact):
             raise InvalidParameterError(
-                "Exact() looks at each feature set once, whatever the stage it is owned at, so it cannot search with a "
-                f"threshold per stage ({rule}); use BestFirst() or Evolution(), or one threshold for all stages."
+                f"cannot be exact with a threshold per stage ({rule}); search best-first (BestFirst) or by evolution "
+                "(Evolution), or give one threshold for all stages.",
+                parameter="search",
             )
         return rule
 
@@ -726,7 +729,7 @@ class EMSCOClassifier(StagedClassifier):
     def _use(self, point: int) -> None:
         if isinstance(point, bool) or not isinstance(point, int | np.integer) or not 0 <= point < len(self.front_):
             raise InvalidParameterError(
-                f"{point!r} is no point of the front; it has the points 0 to {len(self.front_) - 1}."
+                f"must be one of the points 0 to {len(self.front_) - 1} of the front; got {point!r}.", parameter="point"
             )
         self.point_ = int(point)
         self._deploy(self.front_.designs[point])
@@ -740,8 +743,9 @@ class EMSCOClassifier(StagedClassifier):
             check_choice({"best": self._best, **choose}, PAPER if aims is None else aims.names)
         elif not callable(choose) and str(choose) not in ("fitness", "combined", "knee"):
             raise InvalidParameterError(
-                "choose must be 'fitness', 'combined', 'knee', a mapping of arguments for Front.choose, or a function "
-                f"of the front that returns an index; got {self.choose!r}."
+                "must be 'fitness', 'combined', 'knee', a mapping of arguments for Front.choose, or a function of the "
+                f"front that returns an index; got {self.choose!r}.",
+                parameter="choose",
             )
 
     def _check_parameters(self) -> None:
@@ -749,15 +753,16 @@ class EMSCOClassifier(StagedClassifier):
         check_products(self.products, self.estimator)
         if self.calibration not in (None, "sigmoid", "isotonic", "temperature"):
             raise InvalidParameterError(
-                f"calibration must be 'sigmoid', 'isotonic', 'temperature' or None; got {self.calibration!r}."
+                f"must be 'sigmoid', 'isotonic', 'temperature' or None; got {self.calibration!r}.",
+                parameter="calibration",
             )
         cache = self.cache_bytes
         if isinstance(cache, bool) or not isinstance(cache, int | np.integer) or cache < 1:
-            raise InvalidParameterError(f"cache_bytes must be a positive number of bytes; got {cache!r}.")
+            raise InvalidParameterError(f"must be a positive number of bytes; got {cache!r}.", parameter="cache_bytes")
         for name in ("removal", "refit", "verbose"):
             value = getattr(self, name)
             if not isinstance(value, bool | np.bool_ | int) and not (name == "removal" and value is None):
-                raise InvalidParameterError(f"{name} must be True or False; got {value!r}.")
+                raise InvalidParameterError(f"must be True or False; got {value!r}.", parameter=name)
 
 
 def _searched(threshold: Any) -> Any:
@@ -790,7 +795,8 @@ def _auto(n_units: int) -> BestFirst:
 def _check_search(search: Any) -> None:
     if not isinstance(search, Settings) and not (isinstance(search, str) and search == "auto"):
         raise InvalidParameterError(
-            f"search must be 'auto', emsco.Exact(...), emsco.BestFirst(...) or emsco.Evolution(...); got {search!r}."
+            f"must be 'auto', emsco.Exact(...), emsco.BestFirst(...) or emsco.Evolution(...); got {search!r}.",
+            parameter="search",
         )
 
 
@@ -802,5 +808,7 @@ def _check_provable(aims: Aims | None) -> None:
     if aims is not None and not _is_provable(aims):
         others = ", ".join(name for name in aims.names if name not in PAPER)
         raise InvalidParameterError(
-            f"Exact() proves frontiers of coverage, accuracy and cost, not of {others}; use BestFirst() or Evolution()."
+            f"cannot be exact with the objectives {others}: an exact search proves fronts of coverage, accuracy and "
+            "cost. Search best-first (BestFirst) or by evolution (Evolution).",
+            parameter="search",
         )

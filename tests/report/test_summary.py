@@ -74,7 +74,7 @@ def test_how_stages_learn_is_told(fitted):
     summary = summarise(fitted)
     assert summary["judged"] == "out-of-fold"
     assert summary["learning"] == " ".join(learning_record(fitted)["in_words"])
-    assert "in 5 folds, each row by stages trained without it" in summary["learning"]
+    assert "by 5-fold cross-validation, each row by stages trained without it" in summary["learning"]
     settings = summary["settings"]
     assert (settings["removal"], settings["validation"], settings["choose"]) == ("True", "5", "combined")
     assert settings["encoding"] == f"auto, which used {fitted.encoding_}"
@@ -84,12 +84,14 @@ def test_how_stages_learn_is_told(fitted):
     summary = summarise(given)
     assert summary["judged"] == "validation"
     assert summary["learning"] == (
-        "Stages learn by logistic regression with C = 2; numbers are seen as ranks. Designs were judged on rows given "
+        "Stage classifiers: logistic regression with C = 2; numbers are encoded as ranks. Designs were evaluated on the validation rows given, "
         "for it, by stages trained on the others."
     )
     assert (summary["settings"]["encoding"], summary["settings"]["C"]) == ("rank", "2")
     alone = MultiStageClassifier(estimator=GaussianNB(), encoding="spline").fit(HEART.data, HEART.target)
-    assert summarise(alone)["learning"] == "Stages learn by GaussianNB; numbers are seen as ranks with bends."
+    assert (
+        summarise(alone)["learning"] == "Stage classifiers: GaussianNB; numbers are encoded as splines of their ranks."
+    )
 
 
 def test_units_show_columns_prices_and_groups():

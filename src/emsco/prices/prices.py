@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from emsco.exceptions import InvalidInputError, InvalidPricesError
+from emsco.exceptions import InvalidInputError, InvalidPricesError, shown
 
 _MAX_TOTAL_TICKS = 2**40  # the largest sum of all prices; times the largest number of samples it fits an int64
 MAX_SAMPLES = 2**22
@@ -253,14 +253,16 @@ def resolve(costs: Costs, column_names: Sequence[str]) -> PriceList:
         return _from_series(costs, names)
     try:
         values = np.asarray(costs, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidPricesError(
-            f"costs must be numbers, a mapping of column name to price, or emsco.Prices; got {costs!r}."
+            f"must be finite numbers, a mapping of column name to price, or emsco.Prices; got {shown(costs)}.",
+            parameter="costs",
         ) from error
     if values.ndim != 1 or values.size != len(names):
         raise InvalidPricesError(
-            f"costs has shape {values.shape}, but the table has {len(names)} columns; give one price per column, or a "
-            "mapping of column name to price."
+            f"has the shape {values.shape}, but the table has {len(names)} columns; give one price per column, or a "
+            "mapping of column name to price.",
+            parameter="costs",
         )
     return _price_list(names, [(i,) for i in range(len(names))], values.tolist())
 
@@ -331,9 +333,9 @@ def _price_list(
     parallel: Any = False,
 ) -> PriceList:
     discount = discount or {}
-    overhead = _price(overhead, "overhead")
+    overhead = _overhead(overhead)
     if not isinstance(parallel, bool | np.bool_):
-        raise InvalidPricesError(f"Prices: parallel must be True or False; got {parallel!r}.")
+        raise InvalidPricesError(f"must be True or False; got {shown(parallel)}.", parameter="parallel")
     groups = _groups(names, group_members or {}, discount)
     full = np.array([_price(value, name) for name, value in zip(names, values, strict=True)])
     own = np.array([_price(discount.get(name, value), name) for name, value in zip(names, values, strict=True)])
@@ -361,13 +363,27 @@ def _price_list(
 
 
 def _price(value: Any, name: str) -> float:
-    try:
-        price = float(value)
-    except (TypeError, ValueError):
-        price = np.nan
+    price = _number(value)
     if not (np.isfinite(price) and price >= 0):
-        raise InvalidPricesError(f"the price of {name!r} is {value!r}; a price is a number of at least 0.")
+        raise InvalidPricesError(f"the price of {name!r} is {shown(value)}; a price is a number of at least 0.")
     return price
+
+
+def _overhead(value: Any) -> float:
+    price = _number(value)
+    if not (np.isfinite(price) and price >= 0):
+        raise InvalidPricesError(f"must be a number of at least 0; got {shown(value)}.", parameter="overhead")
+    return price
+
+
+def _number(value: Any) -> float:
+    """Return a value as a number: NaN if it is none, infinity if it is too large to be one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+    except (TypeError, ValueError):
+        return np.nan
 
 
 def _groups(

@@ -1,16 +1,19 @@
 """Fitted classifiers and their results as tables in a terminal."""
 
+from collections.abc import Iterable
 from pathlib import Path
 import sys
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table as Grid
 from rich.text import Text
 
 from emsco.deployed.evaluation import Evaluation, Result, by_objectives
+from emsco.exceptions import printable
 from emsco.promises.guarantee import Guarantee
 from emsco.promises.thresholds import is_auto, searched_with
 from emsco.report.learning import judged, learning_record
@@ -20,9 +23,18 @@ _LEAST_BUYS = 24  # characters for what a point buys, beside further figures
 _WIDE = 110  # characters; in a narrower terminal an interval stands below its figure
 
 
+class SafeConsole(Console):
+    """A console that prints no control characters but its own: names and notes of a model may hold anything."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Return the parts to print."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
 def console() -> Console:
     """Return where tables go: as wide as the terminal, 110 characters elsewhere."""
-    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    return SafeConsole(width=None if sys.stdout.isatty() else 110, highlight=False)
 
 
 def say(text: str) -> None:
@@ -42,19 +54,20 @@ def _grid(*columns: str) -> Grid:
 def print_fit(clf: Any, evaluation: Evaluation | None, data: Path, target: str, n_rows: int, output: Path) -> None:
     """Print what a search found, and how the design in use does."""
     certificate = clf.front_.certificate
-    say(f"{data.name}: {n_rows} rows to learn {target} from"
-        + (f", {evaluation.n_rows} to test on" if evaluation else "")
-        + f"; {len(clf.front_.feature_names)} features, {clf._prices.total:,.6g} for all of them.")  # fmt: skip
+    say(f"{data.name}: {n_rows} rows to learn {target}"
+        + (f", {evaluation.n_rows} rows to test" if evaluation else "")
+        + f"; {len(clf.front_.feature_names)} features with a total price of {clf._prices.total:,.6g}.")  # fmt: skip
     if clf._prices.overhead or clf._prices.parallel:
         say(clf._prices.rule)
     if certificate is None:
-        points = "1 point" if len(clf.front_) == 1 else f"{len(clf.front_)} points"
-        say(f"{points} found that no other one found beats, in {clf.search_seconds_:.1f} s of search.")
+        points = "1 Pareto-optimal design" if len(clf.front_) == 1 else f"{len(clf.front_)} Pareto-optimal designs"
+        say(f"The search found {points} in {clf.search_seconds_:.1f} s; the list need not be complete.")
     elif certificate.proven:
-        say(f"{len(clf.front_)} of {certificate.n_designs:,} designs are beaten by no other one: all of them, "
+        say(f"{len(clf.front_)} of {certificate.n_designs:,} designs are Pareto-optimal; the list is complete, "
             f"proven in {certificate.seconds:.1f} s.")  # fmt: skip
     else:
-        say(f"{len(clf.front_)} designs of {certificate.n_designs:,} found so far, not proven.")
+        say(f"The search found {len(clf.front_)} of {certificate.n_designs:,} designs so far; the list need not be "
+            "complete.")  # fmt: skip
     say(" ".join(learning_record(clf)["in_words"]))
     say(f"\nIn use: point {clf.point_} of the front.")
     print_threshold(clf)
@@ -93,7 +106,7 @@ def print_front(clf: Any, points: list[int]) -> None:
 
 
 def print_threshold(clf: Any) -> None:
-    """Print how sure a label has to be."""
+    """Print the thresholds in use."""
     own = "Its own threshold" if is_auto(clf.threshold) else "Threshold"
     calibrated = ", calibrated" if isinstance(clf.threshold, Guarantee) else ""
     say(f"{own}, the least confidence of a label{calibrated}: {clf._rule().in_words(clf.classes_.tolist())}.")
@@ -102,7 +115,7 @@ def print_threshold(clf: Any) -> None:
 def print_stages(clf: Any, evaluation: Evaluation | None) -> None:
     """Print what each stage buys, and what becomes of the test cases there."""
     result = None if evaluation is None else evaluation.points[getattr(clf, "point_", 0)]
-    grid = _grid("stage", "<buys", "price", *(("test cases", "get a label", "right") if result else ()))
+    grid = _grid("stage", "<buys", "price", *(("test cases", "labelled", "correct") if result else ()))
     waiting = result.n_rows if result else 0
     for j, stage in enumerate(clf.stages_):
         figures: list[str] = []
@@ -126,7 +139,7 @@ def print_results(clf: Any, evaluation: Evaluation | None) -> None:
                 f"coverage {_percent(point.coverage)}, accuracy {_percent(point.accuracy)}, mean cost "
                 f"{point.mean_cost:,.2f}.")  # fmt: skip
         return
-    grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "right of given", "mean cost")
+    grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "correct labels", "mean cost")
     joint = " " if console().width >= _WIDE else "\n"
     searched = searched_with(clf.threshold)
     same = "same threshold" if searched is None else f"threshold {searched:g}"

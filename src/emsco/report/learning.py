@@ -4,8 +4,8 @@ from typing import Any
 
 _ENCODINGS = {
     "linear": "numbers are standardised",
-    "rank": "numbers are seen as ranks",
-    "spline": "numbers are seen as ranks with bends",
+    "rank": "numbers are encoded as ranks",
+    "spline": "numbers are encoded as splines of their ranks",
 }
 _NAMES = {None: "logistic regression", "boosting": "gradient boosting"}
 
@@ -37,11 +37,11 @@ def in_words(record: dict[str, Any]) -> list[str]:
     strength = "" if record["C"] is None else f" with C = {record['C']:.4g}"
     if record["products"]:
         strength += " and the products of any two columns"
-    sentences = [f"Stages learn by {record['estimator']}{strength}; {_ENCODINGS[record['encoding']]}."]
+    sentences = [f"Stage classifiers: {record['estimator']}{strength}; {_ENCODINGS[record['encoding']]}."]
     if record["final_estimator"] is not None:
         sentences = [
-            f"The search was made with {record['estimator']}{strength}; then the stages of the front were trained by "
-            f"{record['final_estimator']} and judged again; {_ENCODINGS[record['encoding']]}."
+            f"The search used {record['estimator']}{strength}; then the stages of the front were trained and evaluated "
+            f"again with {record['final_estimator']}; {_ENCODINGS[record['encoding']]}."
         ]
     if record["calibration"] is not None:
         sentences.append(f"Probabilities are calibrated ({record['calibration']}) on folds of the training rows.")
@@ -49,15 +49,15 @@ def in_words(record: dict[str, Any]) -> list[str]:
     if record["refit"]:
         again = " The stages in use were trained on both."
     if validation == "given":
-        sentences.append(f"Designs were judged on rows given for it, by stages trained on the others.{again}")
+        sentences.append(f"Designs were evaluated on the rows given for it, by stages trained on the others.{again}")
     elif isinstance(validation, int):
         sentences.append(
-            f"Designs were judged on out-of-fold rows: in {validation} folds, each row by stages trained without it. "
-            "The stages in use were trained on all folds."
+            f"Designs were evaluated by {validation}-fold cross-validation, each row by stages trained without it. The "
+            "stages in use were trained on all rows."
         )
     elif validation is not None:
         sentences.append(
-            f"Designs were judged on {validation:.0%} of the rows, by stages trained on the others.{again}"
+            f"Designs were evaluated on {validation:.0%} of the rows, by stages trained on the others.{again}"
         )
     return sentences
 

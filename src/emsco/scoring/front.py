@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, overload
 
@@ -251,7 +252,8 @@ class Front:
         }
         allowed = np.flatnonzero(np.logical_and.reduce(list(within.values())))
         if not allowed.size:
-            raise NoSuchPointError(self._nearest_miss({k: v for k, v in limits.items() if v is not None}, within))
+            asked = {name: value for name, value in limits.items() if value is not None}
+            raise NoSuchPointError(asked, self._nearest_miss(asked, within))
         keys = self._keys()
         return allowed[np.lexsort([keys[name][allowed] for name in ("cost", "coverage", "accuracy", best)])]
 
@@ -300,20 +302,17 @@ class Front:
         distance = np.sqrt((beyond**2).sum(axis=1)) * -np.sign(beyond.sum(axis=1))
         return int(np.argmax(distance.round(9)))
 
-    def _nearest_miss(self, limits: dict[str, Any], within: dict[str, NDArray[np.bool_]]) -> str:
-        """Say how far each limit would have to give way for the others to hold."""
+    def _nearest_miss(self, limits: Iterable[str], within: dict[str, NDArray[np.bool_]]) -> dict[str, float]:
+        """Return for each limit the value that meets it if the others hold, to four digits; none if there is none."""
         figure = {"max_cost": self.mean_cost, "min_coverage": self.coverage, "min_accuracy": self.accuracy}
-        offers = []
+        nearest = {}
         for name in limits:
             others = np.logical_and.reduce([held for other, held in within.items() if other != name])
             possible = figure[name][others & ~np.isnan(figure[name])]
             if possible.size:
-                nearest = possible.min() if name == "max_cost" else possible.max()
-                offers.append(f"{name} = {nearest:.4g}")
-        asked = ", ".join(f"{name} = {value:g}" for name, value in limits.items())
-        if not offers:
-            return f"no point of the front has {asked}, nor would it if one of these gave way; relax two of them."
-        return f"no point of the front has {asked}; the nearest gives way to {' or '.join(offers)}."
+                upwards = name == "max_cost"
+                nearest[name] = _to_four_digits(possible.min() if upwards else possible.max(), upwards=upwards)
+        return nearest
 
     def __iter__(self) -> Iterator[FrontPoint]:
         return (self[i] for i in range(len(self)))
@@ -434,16 +433,25 @@ def check_choice(choice: Mapping[str, Any], objectives: tuple[str, ...]) -> None
         most = np.inf if name == "max_cost" else 1
         if value is not None and not (number and 0 <= value <= most):
             wanted = "a number of at least 0" if name == "max_cost" else "a share between 0 and 1, such as 0.9"
-            raise InvalidParameterError(f"{name} must be {wanted}; got {value!r}.")
+            raise InvalidParameterError(f"must be {wanted}; got {value!r}.", parameter=name)
     best, one_standard_error = choice.get("best", "fitness"), choice.get("one_standard_error", False)
     if best not in bests:
-        raise InvalidParameterError(f"best must be one of {', '.join(bests)}; got {best!r}.")
+        raise InvalidParameterError(f"must be one of {', '.join(bests)}; got {best!r}.", parameter="best")
     if not isinstance(one_standard_error, bool | np.bool_):
-        raise InvalidParameterError(f"one_standard_error must be True or False; got {one_standard_error!r}.")
+        raise InvalidParameterError(
+            f"must be True or False; got {one_standard_error!r}.", parameter="one_standard_error"
+        )
     if one_standard_error and best not in with_error:
         raise InvalidParameterError(
-            f"one_standard_error goes with best = {', '.join(with_error)}; the error of {best} is not known."
+            f"is for the best {', '.join(with_error)}; the error of {best} is not known.",
+            parameter="one_standard_error",
         )
+
+
+def _to_four_digits(value: float, *, upwards: bool) -> float:
+    """Return a number of four digits that is not below, or not above, a value."""
+    with localcontext(prec=4, rounding=ROUND_CEILING if upwards else ROUND_FLOOR):
+        return float(+Decimal(repr(float(value))))
 
 
 def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
