@@ -84,8 +84,8 @@ def test_how_stages_learn_is_told(fitted):
     summary = summarise(given)
     assert summary["judged"] == "validation"
     assert summary["learning"] == (
-        "Stage classifiers: logistic regression with C = 2; numbers are encoded as ranks. Designs were evaluated on the validation rows given, "
-        "for it, by stages trained on the others."
+        "Stage classifiers: logistic regression with C = 2; numbers are encoded as ranks. Designs were evaluated on "
+        "the rows given for it, by stages trained on the others."
     )
     assert (summary["settings"]["encoding"], summary["settings"]["C"]) == ("rank", "2")
     alone = MultiStageClassifier(estimator=GaussianNB(), encoding="spline").fit(HEART.data, HEART.target)
