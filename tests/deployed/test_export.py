@@ -22,7 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 from emsco import EMSCOClassifier, Evolution, MultiStageClassifier
 from emsco.datasets import load_heart_failure
 from emsco.deployed import export
-from emsco.exceptions import ExportError, InvalidParameterError, MissingDependencyError, ModelFileError
+from emsco.exceptions import ExportError, InvalidParameterError, MissingDependencyError
 from tests.storage.test_storage import Coin
 from tests.test_estimators import PANEL, patients
 
@@ -219,7 +219,7 @@ def test_what_cannot_be_exported_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(ExportError, match="cannot be made"):
         clf.export_onnx(tmp_path / "file")
     (tmp_path / "manifest.json").mkdir()
-    with pytest.raises(ModelFileError, match="cannot be written"):
+    with pytest.raises(ExportError, match="is a folder"):
         clf.export_onnx(tmp_path)
     for package in ("onnx", "onnxruntime"):
         with monkeypatch.context() as patch:

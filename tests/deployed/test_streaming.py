@@ -1,3 +1,6 @@
+import os
+from threading import Thread
+
 import numpy as np
 from numpy.testing import assert_array_equal
 import pandas as pd
@@ -89,8 +92,10 @@ def test_a_wrong_cell_is_named_with_its_place_in_the_file(fitted, tmp_path, monk
 def test_outputs_that_cannot_be(fitted, tmp_path):
     cases(5).to_csv(tmp_path / "in.csv", index=False)
     source = TableFile(tmp_path / "in.csv")
-    with pytest.raises(FileError, match="cannot be written"):
+    with pytest.raises(FileError, match="no folder"):
         predict_file(fitted, source, tmp_path / "no" / "out.csv")
+    with pytest.raises(FileError, match="is a folder"):
+        predict_file(fitted, source, tmp_path)
     with pytest.raises(FileError, match="no column 'name'"):
         predict_file(fitted, source, tmp_path / "out.csv", keep=["name"])
     cases(5).assign(cost=1).to_csv(tmp_path / "in.csv", index=False)
@@ -103,3 +108,44 @@ def test_progress_reaches_the_end(fitted, tmp_path):
     seen = []
     predict_file(fitted, TableFile(tmp_path / "in.csv"), tmp_path / "out.csv", on_progress=lambda *a: seen.append(a))
     assert seen[-1] == ("deciding", 1.0, "300 rows")
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_a_replaced_output_keeps_its_permissions_and_its_link(fitted, tmp_path, name):
+    cases(300).to_csv(tmp_path / "in.csv", index=False)
+    (tmp_path / "private").touch(mode=0o600)
+    (tmp_path / name).symlink_to("private")
+    predict_file(fitted, TableFile(tmp_path / "in.csv"), tmp_path / name)
+    assert (tmp_path / name).is_symlink()
+    assert (tmp_path / "private").stat().st_mode & 0o777 == 0o600
+    assert len(pd.read_csv(tmp_path / name) if name == "out.csv" else pd.read_parquet(tmp_path / name)) == 300
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes as POSIX has them")
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_a_pipe_receives_the_same_bytes_as_a_file(fitted, tmp_path, name):
+    cases(300).to_csv(tmp_path / "in.csv", index=False)
+    (tmp_path / "pipe").mkdir()
+    os.mkfifo(tmp_path / "pipe" / name)
+    read = []
+    reader = Thread(target=lambda: read.append((tmp_path / "pipe" / name).read_bytes()))
+    reader.start()
+    for folder in (tmp_path / "pipe", tmp_path):
+        predict_file(fitted, TableFile(tmp_path / "in.csv"), folder / name)
+    reader.join()
+    assert read == [(tmp_path / name).read_bytes()]
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet"])
+def test_a_full_disk_leaves_the_old_output(fitted, tmp_path, monkeypatch, name):
+    cases(300).to_csv(tmp_path / "in.csv", index=False)
+    (tmp_path / name).write_bytes(b"old")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match=r"No space left on device. Free some space"):
+        predict_file(fitted, TableFile(tmp_path / "in.csv"), tmp_path / name)
+    assert (tmp_path / name).read_bytes() == b"old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", name]

@@ -2,15 +2,18 @@ from base64 import b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
 import json
+import os
 import re
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.datasets import load_iris
 
 from emsco import Evaluation, Guarantee, MultiStageClassifier
 from emsco.deployed.evaluation import Result
 from emsco.designs.partition import compress, stage_counts
+from emsco.exceptions import FileError
 from emsco.report.html import render_page, render_report, write_report
 from emsco.report.summary import summarise
 from emsco.scoring.cascade import Tally
@@ -128,3 +131,17 @@ def test_the_page_says_what_is_promised_and_which_thresholds_differ():
     page = render_report(clf)
     for line in str(clf.guarantee_).splitlines():
         assert line in page
+
+
+def test_a_page_is_replaced_whole_or_not_at_all(fitted, tmp_path, monkeypatch):
+    page = tmp_path / "report.html"
+    page.write_text("the old page")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(FileError, match="No space left on device"):
+        write_report(fitted, page)
+    assert page.read_text() == "the old page"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

@@ -67,7 +67,7 @@ def export_onnx(clf: Any, folder: str | PathLike[str]) -> None:
     except OSError as error:
         raise ExportError(f"the folder {str(target)!r} cannot be made: {error}.") from error
     for name, data in {**graphs, "manifest.json": to_json(manifest)}.items():  # the manifest last: it names the others
-        write_atomically(target / name, data)
+        write_atomically(target / name, data, ExportError)
 
 
 class _Builder:

@@ -3,9 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-import os
 from pathlib import Path
-from tempfile import mkstemp
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from emsco.data.encoding import NumberCode
 from emsco.data.files import TableFile
+from emsco.data.output import Output, writing
 from emsco.data.table import Table
 from emsco.exceptions import FileError, InvalidInputError
 
@@ -115,7 +114,8 @@ def predict_file(
 
     blocks = source.blocks(columns, numbers=numbers)
     nothing = [(name, "string") for name in keep] + list(zip(COLUMNS, _TYPES, strict=True))
-    with _Output(Path(target), nothing) as output, ThreadPoolExecutor(2) as pool:
+    parquet = Path(target).suffix.lower() == ".parquet"
+    with writing(Path(target)) as file, _Rows(file, nothing, parquet=parquet) as output, ThreadPoolExecutor(2) as pool:
         ahead: Future[Any] = pool.submit(next, blocks, None)
         behind: Future[None] | None = None
         while (block := ahead.result()) is not None:
@@ -131,51 +131,34 @@ def predict_file(
     return totals
 
 
-class _Output:
-    """A table file that is written block by block, and takes its name when it is complete."""
+class _Rows:
+    """A table written block by block to an open file."""
 
-    def __init__(self, path: Path, nothing: Sequence[tuple[str, str]]) -> None:
-        self._path = path
+    def __init__(self, file: Output, nothing: Sequence[tuple[str, str]], *, parquet: bool) -> None:
+        self._file = file
         self._nothing = nothing
+        self._parquet = parquet
         self._writer: Any = None
-        self._part = Path()
 
     def __enter__(self) -> Self:
-        try:
-            handle, part = mkstemp(prefix=f".{self._path.name}.", dir=self._path.parent)
-        except OSError as error:
-            raise FileError(f"{self._path} cannot be written: {error.strerror}.") from error
-        os.close(handle)
-        self._part = Path(part)
         return self
 
     def write(self, table: Any) -> None:
         """Add rows."""
-        try:
-            self._writer_for(table.schema).write_table(table)
-        except OSError as error:
-            raise FileError(f"{self._path} cannot be written: {error}.") from error
+        self._writer_for(table.schema).write_table(table)
 
     def _writer_for(self, schema: Any) -> Any:
         from pyarrow import csv, parquet
 
         if self._writer is None:
-            kind = parquet.ParquetWriter if self._path.suffix.lower() == ".parquet" else csv.CSVWriter
-            self._writer = kind(str(self._part), schema)
+            self._writer = (parquet.ParquetWriter if self._parquet else csv.CSVWriter)(self._file, schema)
         return self._writer
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
         import pyarrow
 
         if kind is None:
-            self._writer_for(pyarrow.schema(self._nothing))
-        if self._writer is not None:
-            self._writer.close()
-        if kind is not None:
-            self._part.unlink()
-            return
-        self._part.chmod(0o666 & ~_umask())
-        self._part.replace(self._path)
+            self._writer_for(pyarrow.schema(self._nothing)).close()
 
 
 def _chosen(places: NDArray[np.intp], names: Sequence[str]) -> Any:
@@ -184,9 +167,3 @@ def _chosen(places: NDArray[np.intp], names: Sequence[str]) -> Any:
 
     column = pyarrow.DictionaryArray.from_arrays(places.astype(np.int32), pyarrow.array(names, pyarrow.string()))
     return pyarrow.chunked_array([column])
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -14,6 +14,7 @@ import numpy as np
 
 from emsco.baselines.base import Candidate, Model, measure
 from emsco.baselines.cegb import CEGB
+from emsco.data.output import writing_text
 from emsco.deployed.decide import Decisions
 from emsco.estimators import EMSCOClassifier
 from emsco.exceptions import FileError, MissingDependencyError, NoSuchPointError
@@ -185,12 +186,10 @@ def _run_one(dataset: str, wanted: Wanted, quick: bool, number: int, name: str) 
 
 def write(spent: Iterable[Spent], path: Path) -> None:
     """Write a CSV file, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w", newline="", encoding="utf-8") as file:
+    with writing_text(path) as file:
         writer = csv.DictWriter(file, [field.name for field in fields(Spent)])
         writer.writeheader()
         writer.writerows(asdict(row) for row in sorted(spent, key=lambda s: (s.split, s.method, s.budget)))
-    part.replace(path)
 
 
 def read(path: Path) -> list[Spent]:

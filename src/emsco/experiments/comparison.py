@@ -29,6 +29,7 @@ from emsco.baselines.reject_rules import RejectRules
 from emsco.baselines.single_stage import SingleStage
 from emsco.baselines.stage_lp import StageLP
 from emsco.data.labels import check_target
+from emsco.data.output import writing_text
 from emsco.data.splits import split_rows
 from emsco.data.table import Table
 from emsco.deployed.decide import Decisions
@@ -286,12 +287,10 @@ def _columns() -> list[str]:
 
 def write_outcomes(outcomes: Iterable[Outcome], path: Path) -> None:
     """Write a tidy CSV file, a line per trial."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w", newline="", encoding="utf-8") as file:
+    with writing_text(path) as file:
         writer = csv.DictWriter(file, _columns())
         writer.writeheader()
         writer.writerows(outcome.to_row() for outcome in outcomes)
-    part.replace(path)
 
 
 def read_outcomes(path: Path) -> list[Outcome]:
@@ -402,7 +401,7 @@ def text_table(rows: Sequence[Row], published: Mapping[tuple[str, str], PaperRes
 def write_table(rows: Sequence[Row], path: Path) -> None:
     """Write means and margins as CSV."""
     names = [f"{name}{suffix}" for name in FIGURES for suffix in ("", "_margin")]
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with writing_text(path) as file:
         writer = csv.writer(file)
         writer.writerow(["dataset", "method", "trials", *names, "seconds"])
         for row in rows:

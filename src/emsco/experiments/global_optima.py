@@ -13,6 +13,7 @@ from scipy.stats import t as student
 
 from emsco.arrays import FloatArray, IntArray
 from emsco.baselines.nsga2 import Tell, search_nsga2
+from emsco.data.output import writing_text
 from emsco.exceptions import MissingDependencyError
 from emsco.experiments.setting import PAPER, paper_problem
 from emsco.scoring.cache import StageCache
@@ -207,7 +208,7 @@ def mean_and_margin(counts: IntArray) -> tuple[FloatArray, FloatArray]:
 
 def write_frontiers(frontiers: Sequence[Frontier], path: Path) -> None:
     """Write the sizes of the true frontiers as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with writing_text(path) as file:
         writer = csv.DictWriter(file, list(asdict(frontiers[0])))
         writer.writeheader()
         writer.writerows({**asdict(f), "seconds": f"{f.seconds:.3f}"} for f in frontiers)
@@ -215,7 +216,7 @@ def write_frontiers(frontiers: Sequence[Frontier], path: Path) -> None:
 
 def write_curves(curves: Sequence[Curve], path: Path) -> None:
     """Write mean and 95 % interval per generation as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with writing_text(path) as file:
         writer = csv.writer(file)
         writer.writerow(
             ["dataset", "max_stages", "search", "n_runs", "generation", "true_vectors", "vectors", "vectors_margin",

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from emsco.arrays import FloatArray
+from emsco.data.output import writing_text
 from emsco.experiments.comparison import Outcome
 from emsco.experiments.pictures import pyplot
 from emsco.experiments.setting import DATASETS
@@ -65,7 +66,7 @@ def text_table(found: Sequence[Assignment]) -> str:
 
 def write(found: Sequence[Assignment], path: Path) -> None:
     """Write a line per feature as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with writing_text(path) as file:
         writer = csv.writer(file)
         writer.writerow(["dataset", "feature", "price", "mean_stage", "designs"])
         for a in found:

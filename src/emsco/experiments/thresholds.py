@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 
 from emsco.arrays import FloatArray
+from emsco.data.output import writing_text
 from emsco.estimators import MultiStageClassifier
 from emsco.experiments.pictures import pyplot
 from emsco.report.summary import threshold_sweep
@@ -49,7 +50,7 @@ def run(*, n_draws: int = 20) -> Sweep:
 
 def write(sweep: Sweep, path: Path) -> None:
     """Write the mean of each figure by threshold as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
+    with writing_text(path) as file:
         writer = csv.writer(file)
         writer.writerow(["threshold", "coverage", "accuracy", "inverse_cost"])
         for i, threshold in enumerate(sweep.thresholds):

@@ -10,6 +10,7 @@ from pathlib import Path
 import re
 from typing import Any
 
+from emsco.data.output import write_atomically
 from emsco.deployed.evaluation import Evaluation
 from emsco.report.summary import summarise
 
@@ -30,14 +31,14 @@ def write_report(
     clf : EMSCOClassifier or MultiStageClassifier
         Fitted.
     path : path-like
-        Where; a file that is there is replaced.
+        Where; a file that is there is replaced, whole or not at all.
     evaluation : Evaluation or None
         What ``clf.evaluate`` returned. None: ``clf.evaluation_`` if there is one, else the page shows the validation
         figures and says that they are optimistic.
     notes : mapping of str to str or number, or None
         What the reader should know of the run, such as the data file. None: ``clf.notes_`` if there are any.
     """
-    Path(path).write_text(render_report(clf, evaluation=evaluation, notes=notes), encoding="utf-8", newline="\n")
+    write_atomically(Path(path), render_report(clf, evaluation=evaluation, notes=notes).encode())
 
 
 def render_report(

@@ -18,7 +18,7 @@ def save(clf: Any, path: str | PathLike[str], *, evaluation: Evaluation | None =
     notes = getattr(clf, "notes_", None) if notes is None else notes
     data = pack(to_members(clf, evaluation, notes))
     from_members(unpack(data))  # what could not be loaded is not written
-    write_atomically(target, data)
+    write_atomically(target, data, ModelFileError)
 
 
 def load(path: str | PathLike[str]) -> Classifier:
