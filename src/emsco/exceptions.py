@@ -24,9 +24,10 @@ expect, so ``except ValueError`` keeps working::
 
     EmscoWarning (UserWarning)
     ├── GuaranteeWarning                     a promise that the calibration rows cannot support: no label is given
+    ├── PriceRoundingWarning                 prices that are too far apart to be added exactly
     ├── RareClassWarning                     a class of a single row, which trains and is not validated
     ├── SearchInterruptedWarning             Ctrl-C: the front is the best found so far
-    └── SuspiciousColumnWarning              a column of numbers that some text turned into categories
+    └── SuspiciousColumnWarning              a column that is probably not a feature: an id, a constant, the target
 """
 
 from collections.abc import Mapping
@@ -182,6 +183,10 @@ class GuaranteeWarning(EmscoWarning):
     """The calibration rows cannot support the promise, so labels it is about are never given."""
 
 
+class PriceRoundingWarning(EmscoWarning):
+    """Prices are too far apart to be added exactly, so the small ones are rounded."""
+
+
 class RareClassWarning(EmscoWarning):
     """A class has a single row, so no row of it is left to validate."""
 
@@ -191,7 +196,7 @@ class SearchInterruptedWarning(EmscoWarning):
 
 
 class SuspiciousColumnWarning(EmscoWarning):
-    """A column was read as categories although most of its values are numbers."""
+    """A column is probably not what it seems: numbers read as categories, an id, a constant, or the target itself."""
 
 
 _CONTROLS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]")

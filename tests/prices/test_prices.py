@@ -1,4 +1,5 @@
 import dataclasses
+import warnings
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +9,7 @@ import pytest
 
 from emsco import reference
 from emsco.designs.partition import acquired_sets
-from emsco.exceptions import InvalidPricesError
+from emsco.exceptions import InvalidPricesError, PriceRoundingWarning
 from emsco.prices.prices import Prices, resolve
 from tests.strategies import bill, populations, price_models
 
@@ -41,6 +42,7 @@ def test_decimal_prices_are_exact():
 
 
 @given(st.lists(st.just(0.0) | st.floats(1e-9, 1e9), min_size=4, max_size=4))
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.PriceRoundingWarning")
 def test_any_price_is_within_the_stated_tolerance_and_only_a_free_one_is_free(values):
     resolved = resolve(values, NAMES)
     assert np.abs(resolved.own_ticks / resolved.scale - values).max() <= sum(values) / 2**40 * (1 + 1e-9)
@@ -210,3 +212,18 @@ def test_the_rule_is_a_sentence(model, says):
 def test_groups_and_models_that_make_no_sense_are_explained(change, says):
     with pytest.raises(InvalidPricesError, match=says):
         resolve(dataclasses.replace(BLOOD, **change), ["age", "chol", "fbs"])
+
+
+def test_a_price_that_no_number_can_hold_is_refused():
+    with pytest.raises(InvalidPricesError, match="costs must be finite numbers"):
+        resolve([10**400, 1], ["a", "b"])
+    with pytest.raises(InvalidPricesError, match="the price of 'a' is 1000"):
+        resolve({"a": 10**400, "b": 1}, ["a", "b"])
+
+
+def test_prices_that_are_too_far_apart_draw_a_warning():
+    with pytest.warns(PriceRoundingWarning, match=r"range from 0.01 to 1e\+12.*0.01 is counted as 0.9"):
+        resolve([1e12, 0.01, 0.02, 5], ["a", "b", "c", "d"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        resolve([1e6, 0.01, 1 / 3], ["a", "b", "c"])

@@ -9,6 +9,7 @@ import click
 
 from emsco.cli.options import FILE, INTERRUPTED, MODEL, Command
 from emsco.cli.reading import column_codes, load_model, rule_in_use
+from emsco.data.output import write_atomically
 from emsco.exceptions import EmscoError, printable
 
 if TYPE_CHECKING:
@@ -115,4 +116,4 @@ def _read_state(path: Path | None) -> Any:
 
 def _write_state(path: Path | None, session: Any) -> None:
     if path is not None:
-        path.write_text(json.dumps(session.state), encoding="utf-8")
+        write_atomically(path, json.dumps(session.state).encode())

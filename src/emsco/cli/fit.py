@@ -228,6 +228,7 @@ def fit(context: click.Context, /, **given: Any) -> int:
     prices = _prices(options, features)
     X, y, n_rows = read_labelled(file, features, options.target)
     learn, held_out = _held_out(y, 0.0 if options.test or options.no_test else options.test_size, options.seed)
+    _check_columns(X.take(learn), y[learn])
     clf = classifier_of(options, prices, y[learn])
     missed, interrupted = _fit(clf, X.take(learn), y[learn], options.checkpoint)
     evaluation = None
@@ -292,6 +293,23 @@ def _held_out(y: Any, share: float, seed: int) -> tuple[Any, Any]:
         raise click.UsageError(f"--test-size must be a share between 0 and 1, such as 0.25; got {share:g}.")
     codes, classes = check_target(y, len(y))
     return split_rows(codes, float(share), np.random.default_rng(seed), classes)
+
+
+def _check_columns(X: Any, y: Any) -> None:
+    """Warn of columns that are probably not features; raise for a class that ``predict`` could not write."""
+    from emsco.data.labels import check_target
+    from emsco.data.suspects import warn_of_suspects
+    from emsco.data.table import Table
+    from emsco.deployed.streaming import INCONCLUSIVE
+    from emsco.exceptions import InvalidTargetError
+
+    codes, classes = check_target(y, len(y))
+    if INCONCLUSIVE in map(str, classes.tolist()):
+        raise InvalidTargetError(
+            f"has the class {INCONCLUSIVE!r}, which is how `emsco predict` writes that a case has no label; rename it.",
+            parameter="y",
+        )
+    warn_of_suspects(Table(X), codes)
 
 
 def _fit(clf: Any, X: Any, y: Any, checkpoint: Path | None) -> tuple[str | None, bool]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from emsco.data.documents import first_line
 from emsco.data.encoding import NumberCode
 from emsco.data.files import TableFile
 from emsco.data.output import Output, writing
@@ -82,17 +83,17 @@ def predict_file(
             "names; give all of them, in the same order."
         )
     numbers = [code.name for code in codes if isinstance(code, NumberCode)] if clf._named else features
-    columns = [*features, *(name for name in keep if name not in features)]
     labels = [*(str(label) for label in clf.classes_.tolist()), INCONCLUSIVE]
     bought: list[str] = []
     for stage in clf.stages_:
         bought.append("; ".join(([bought[-1]] if bought else []) + list(stage.features)))
     rule = clf._rule()
+    parquet = Path(target).suffix.lower() == ".parquet"
     totals = Totals(0, 0, [0] * len(clf.stages_), 0.0)
 
-    def decide(block: Any) -> Any:
+    def decide(block: Any, kept: Any) -> Any:
         try:
-            confidence, code, stage = clf._outcomes(Table(block.select(features)), clf._cascade, rule)
+            confidence, code, stage = clf._outcomes(Table(block), clf._cascade, rule)
         except InvalidInputError as error:
             if not totals.n_rows:
                 raise
@@ -107,20 +108,19 @@ def predict_file(
         totals.cost += float(np.dot(left, clf._paid))
         code[~conclusive] = len(labels) - 1
         columns = (_chosen(code, labels), confidence, stage + 1, clf._paid.take(stage), _chosen(stage, bought))
-        decided = block.select(list(keep))
+        decided = kept
         for name, column in zip(COLUMNS, columns, strict=True):
             decided = decided.append_column(name, column if name in ("label", "bought") else [column])
         return decided
 
-    blocks = source.blocks(columns, numbers=numbers)
+    blocks = source.blocks(features, numbers=numbers, keep=keep)
     nothing = [(name, "string") for name in keep] + list(zip(COLUMNS, _TYPES, strict=True))
-    parquet = Path(target).suffix.lower() == ".parquet"
     with writing(Path(target)) as file, _Rows(file, nothing, parquet=parquet) as output, ThreadPoolExecutor(2) as pool:
         ahead: Future[Any] = pool.submit(next, blocks, None)
         behind: Future[None] | None = None
         while (block := ahead.result()) is not None:
             ahead = pool.submit(next, blocks, None)
-            decided = decide(block)
+            decided = decide(*block)
             if behind is not None:
                 behind.result()
             behind = pool.submit(output.write, decided)
@@ -145,7 +145,14 @@ class _Rows:
 
     def write(self, table: Any) -> None:
         """Add rows."""
-        self._writer_for(table.schema).write_table(table)
+        import pyarrow
+
+        if not self._parquet:
+            _check_plain(table)
+        try:
+            self._writer_for(table.schema).write_table(table)
+        except pyarrow.ArrowException as error:
+            raise FileError(f"a block of rows cannot be written: {first_line(error)}") from error
 
     def _writer_for(self, schema: Any) -> Any:
         from pyarrow import csv, parquet
@@ -159,6 +166,18 @@ class _Rows:
 
         if kind is None:
             self._writer_for(pyarrow.schema(self._nothing)).close()
+
+
+def _check_plain(table: Any) -> None:
+    """Raise for columns that a CSV file cannot hold."""
+    from pyarrow import types
+
+    for field in table.schema:
+        if types.is_nested(field.type) or "binary" in str(field.type):
+            raise FileError(
+                f"the column {field.name!r} holds {field.type}, which CSV cannot hold; write a Parquet file (named "
+                ".parquet), or do not keep the column."
+            )
 
 
 def _chosen(places: NDArray[np.intp], names: Sequence[str]) -> Any:

@@ -134,7 +134,8 @@ def _explore(
     line.close()
     if found.interrupted:
         warnings.warn(
-            f"search interrupted after generation {found.n_generations}; the front is the best found so far.",
+            f"search interrupted after {'generation' if isinstance(settings, Evolution) else 'batch'} "
+            f"{found.n_generations}; the front is the best found so far.",
             SearchInterruptedWarning,
             stacklevel=5,
         )

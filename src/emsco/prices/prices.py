@@ -11,14 +11,16 @@ from difflib import get_close_matches
 from itertools import chain
 from math import fsum
 from typing import Any, TypeAlias
+import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from emsco.exceptions import InvalidInputError, InvalidPricesError, shown
+from emsco.exceptions import InvalidInputError, InvalidPricesError, PriceRoundingWarning, shown
 
 _MAX_TOTAL_TICKS = 2**40  # the largest sum of all prices; times the largest number of samples it fits an int64
 MAX_SAMPLES = 2**22
+_ROUNDING = 0.01  # share of a price that rounding may change without a warning
 _DECIMAL_SCALES = tuple(10.0**decimals for decimals in range(7))
 
 
@@ -342,6 +344,7 @@ def _price_list(
     # Whoever reaches a stage for every unit pays the overhead as often: it counts in the largest sum so many times.
     overheads = np.full(len(names) if overhead else 0, overhead)
     ticks, scale = to_ticks(np.concatenate([overheads, full, own] if discount else [overheads, full]))
+    _warn_if_rounded(np.concatenate([overheads, full, own]), scale)
     overhead_ticks, ticks = int(ticks[0]) if overhead else 0, ticks[overheads.size :]
     own_ticks = ticks[-len(names) :]
     shared_prices = np.zeros(groups.shape[1])
@@ -428,6 +431,22 @@ def to_ticks(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
     if not (np.isfinite(total) and np.isfinite(scale)):
         raise InvalidPricesError(f"the prices add up to {total!r}, which is too large or too small; use another unit.")
     return np.where(values > 0, np.maximum(np.rint(values * scale), 1), 0).astype(np.int64), scale
+
+
+def _warn_if_rounded(values: NDArray[np.float64], scale: float) -> None:
+    """Warn if prices are so far apart that small ones are lost in the sum."""
+    positive = values[values > 0]
+    if scale in _DECIMAL_SCALES or not positive.size:
+        return
+    least, counted = float(positive.min()), float(max(np.rint(positive.min() * scale), 1) / scale)
+    if abs(counted - least) > _ROUNDING * least:
+        warnings.warn(
+            f"the prices range from {least:.4g} to {float(positive.max()):.4g}, too far to add them exactly: "
+            f"{least:.4g} is counted as {counted:.4g}, and figures of cost are rounded. Lower the largest prices: a "
+            "feature that is never worth its price can be dropped.",
+            PriceRoundingWarning,
+            stacklevel=2,
+        )
 
 
 def check_validation_size(n_rows: int) -> None:
