@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+import shutil
 import subprocess
 import sys
 
@@ -63,3 +66,22 @@ def test_without_the_extra_it_says_what_to_install():
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr == "error: the command line needs additional packages: pip install 'emsco[cli]'\n"
+
+
+def test_file_names_may_hold_bytes_that_are_no_text(folder, model, tmp_path, capsys):
+    here = Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), b"caf\xe9")))
+    try:
+        here.mkdir()
+    except OSError:
+        pytest.skip("this file system wants names to be text")
+    data, prices = (here / os.fsdecode(name) for name in (b"h\xff.csv", b"p\xff.csv"))
+    shutil.copy(folder / "heart.csv", data)
+    shutil.copy(folder / "prices.csv", prices)
+    shutil.copy(model, here / os.fsdecode(b"m\xff.emsco"))
+    model = here / os.fsdecode(b"m\xff.emsco")
+    call(capsys, "fit", data, "--target", TARGET, "--costs", prices, "--max-stages", 1, "--jobs", 1, "-o", model)
+    assert "h\\udcff.csv" in call(capsys, "inspect", model).out
+    call(capsys, "use", model, 0)
+    assert "o\\udcff.csv" in call(capsys, "predict", model, data, "-o", here / os.fsdecode(b"o\xff.csv")).out
+    call(capsys, "report", model, "-o", here / os.fsdecode(b"r\xff.html"))
+    assert "h\\udcff.csv" in call(capsys, "front", data, expect=1).err

@@ -1,14 +1,20 @@
 import json
+import os
+from pathlib import Path
 import re
 import signal
 import subprocess
 import sys
+import warnings
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
 from numpy.testing import assert_array_equal
 import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import emsco
@@ -16,6 +22,7 @@ from emsco import EMSCOClassifier
 from emsco.cli.app import emsco as emsco_command
 from emsco.cli.app import run
 from emsco.cli.fit import SECTIONS
+from emsco.exceptions import GuaranteeWarning
 from emsco.report.learning import learning_record
 from tests.cli.calls import FIT, HEART, SMALL, TARGET, call
 from tests.data.test_files import mutations
@@ -233,3 +240,76 @@ def test_mutated_files_never_end_in_a_traceback(folder, tmp_path_factory, data):
     code = run(["fit", str(here / "t.csv"), "--target", TARGET, "--costs", str(here / "p.csv"), "--max-stages", "2",
                 "-o", str(here / "m.emsco"), "--jobs", "1"])  # fmt: skip
     assert code in (0, 1)
+
+
+def test_a_choice_within_limits_keeps_the_guarantee_in_mind_as_in_python(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 6))
+    y = (X @ [1, 0.8, 0.5, 0, 0, 0] + rng.normal(scale=0.6, size=400) > 0).astype(int)
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    frame.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    call(capsys, "fit", tmp_path / "t.csv", "--target", "y", "--guarantee", 0.9, "--confidence", 0.9, "--max-cost", 3,
+         "--max-stages", 3, "--search", "best-first", "--no-test", "-o", tmp_path / "m.emsco")  # fmt: skip
+    clf = emsco.load(tmp_path / "m.emsco")
+    assert clf.choose == {"max_cost": 3.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GuaranteeWarning)
+        again = EMSCOClassifier(**clf.get_params()).fit(frame, y)
+    assert clf.point_ == again.point_
+
+
+def test_a_limit_outside_its_range_is_refused_before_the_search(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("emsco.estimators.EMSCOClassifier._train_front", lambda *_: pytest.fail("it has searched"))
+    fit = ["fit", folder / "heart.csv", *FIT, "-o", tmp_path / "m.emsco"]
+    assert "error: --max-cost must be a number of at least 0" in call(capsys, *fit, "--max-cost", "-1", expect=1).err
+    assert "error: --min-coverage must be a share" in call(capsys, *fit, "--min-coverage", "80", expect=1).err
+
+
+def test_columns_that_are_probably_no_features_are_warned_of(tmp_path, capsys):
+    frame = HEART.data[["age", "sex"]].assign(id=range(299), site="A", copy=HEART.target, died=HEART.target)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    printed = call(capsys, "fit", tmp_path / "t.csv", "--target", "died", "--max-stages", 1, "--no-test", "-o",
+                   tmp_path / "m.emsco").err  # fmt: skip
+    assert [line.split("'")[1] for line in printed.splitlines()] == ["id", "site", "copy"]
+    assert all(line.startswith("warning: column") for line in printed.splitlines())
+
+
+def test_a_class_that_predict_cannot_write_is_refused(tmp_path, capsys):
+    frame = HEART.data[["age"]].assign(y=np.where(HEART.target == 1, "inconclusive", "well"))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    printed = call(capsys, "fit", tmp_path / "t.csv", "--target", "y", "-o", tmp_path / "m.emsco", expect=1).err
+    assert printed.startswith("error: --target has the class 'inconclusive'")
+
+
+def test_a_column_of_dates_is_refused(tmp_path, capsys):
+    frame = HEART.data[["age"]].assign(seen=pd.date_range("2020-01-01", periods=299).astype(str), y=HEART.target)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    printed = call(capsys, "fit", tmp_path / "t.csv", "--target", "y", "-o", tmp_path / "m.emsco", expect=1).err
+    assert "column 'seen' holds dates or durations" in printed
+
+
+def test_text_views_of_a_parquet_file_are_text(tmp_path, capsys):
+    sex = pa.array(np.where(HEART.data["sex"] == 1, "m", "f").tolist(), pa.string_view())
+    table = pa.table({"age": HEART.data["age"], "sex": sex, "y": HEART.target.to_numpy()})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    call(capsys, "fit", tmp_path / "t.parquet", "--target", "y", "--max-stages", 1, "-o", tmp_path / "m.emsco")
+    out = tmp_path / "o.csv"
+    call(capsys, "predict", tmp_path / "m.emsco", tmp_path / "t.parquet", "-o", out, "--keep", "sex")
+    assert pd.read_csv(out)["sex"].tolist() == sex.to_pylist()
+
+
+def test_a_model_is_written_through_a_link_and_to_a_device_and_keeps_permissions(folder, tmp_path, capsys):
+    fit = ["fit", folder / "heart.csv", "--target", TARGET, *SMALL, "--search", "evolution", "--no-test", "-o"]
+    link, model = tmp_path / "current.emsco", tmp_path / "model.emsco"
+    model.write_bytes(b"old")
+    model.chmod(0o600)
+    link.symlink_to(model)
+    call(capsys, *fit, link)
+    assert link.is_symlink()
+    assert emsco.load(model).notes_["target"] == TARGET
+    assert model.stat().st_mode & 0o777 == 0o600
+    call(capsys, *fit, os.devnull)
+    assert not Path(os.devnull).is_file()
+    call(capsys, "use", link, 0)
+    assert link.is_symlink()
+    assert emsco.load(model).point_ == 0
