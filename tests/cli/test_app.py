@@ -28,9 +28,9 @@ from tests.cli.calls import TARGET, call
         (["front", "heart.csv"], 1, "not a model file"),
         (["front", "none.emsco"], 1, "there is no file"),
         (["predict", "model.emsco", "prices.csv", "-o", "o.csv"], 1, "is not in the table"),
-        (["predict", "model.emsco", "heart.csv", "-o", "no/o.csv"], 1, "cannot be written"),
+        (["predict", "model.emsco", "heart.csv", "-o", "no/o.csv"], 1, "there is no folder"),
         (["evaluate", "model.emsco", "prices.csv", "--target", "price"], 2, "none of the columns"),
-        (["report", "model.emsco", "-o", "no/r.html"], 1, "no/r.html"),
+        (["report", "model.emsco", "-o", "no/r.html"], 1, "there is no folder"),
         (["sing"], 2, "No such command 'sing'"),
     ],
 )

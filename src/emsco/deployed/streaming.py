@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from emsco.data.documents import first_line
 from emsco.data.encoding import NumberCode
 from emsco.data.files import TableFile
+from emsco.data.formulas import escaped_columns, escaped_text
 from emsco.data.output import Output, writing
 from emsco.data.table import Table
 from emsco.exceptions import FileError, InvalidInputError
@@ -49,6 +50,7 @@ def predict_file(
     target: str | Path,
     *,
     keep: Sequence[str] = (),
+    escape_formulas: bool = False,
     on_progress: Callable[[str, float, str], None] | None = None,
 ) -> Totals:
     """Decide every row of a file, and write a row for each: label, confidence, stage, cost, what was bought.
@@ -64,7 +66,9 @@ def predict_file(
         A CSV file, or a Parquet file if its name ends in ``.parquet``. The label of a rejected row is *inconclusive*;
         stages count from 1.
     keep : sequence of str
-        Columns of the source to repeat in the output, first.
+        Columns of the source to repeat in the output, first, as they are.
+    escape_formulas : bool
+        Write an apostrophe before text that a spreadsheet would take for a formula, such as ``=1+1``.
     on_progress : callable or None
         Called with a phase, the share done and the rows so far.
     """
@@ -87,6 +91,8 @@ def predict_file(
     bought: list[str] = []
     for stage in clf.stages_:
         bought.append("; ".join(([bought[-1]] if bought else []) + list(stage.features)))
+    if escape_formulas:
+        labels, bought = [escaped_text(text) for text in labels], [escaped_text(text) for text in bought]
     rule = clf._rule()
     parquet = Path(target).suffix.lower() == ".parquet"
     totals = Totals(0, 0, [0] * len(clf.stages_), 0.0)
@@ -108,7 +114,7 @@ def predict_file(
         totals.cost += float(np.dot(left, clf._paid))
         code[~conclusive] = len(labels) - 1
         columns = (_chosen(code, labels), confidence, stage + 1, clf._paid.take(stage), _chosen(stage, bought))
-        decided = kept
+        decided = escaped_columns(kept) if escape_formulas else kept
         for name, column in zip(COLUMNS, columns, strict=True):
             decided = decided.append_column(name, column if name in ("label", "bought") else [column])
         return decided
