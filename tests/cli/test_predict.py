@@ -80,10 +80,10 @@ def test_a_pipe_gets_the_rows_and_stays_a_pipe(folder, model, tmp_path, capsys):
 
 
 def test_formulas_are_written_as_they_are_or_escaped(model, tmp_path, capsys):
-    frame = HEART.data.head(4).assign(note=["=1+1", "@sum", "-5.5", "well"])
+    frame = HEART.data.head(4).assign(**{"=note": ["=1+1", "@sum", "-5.5", "well"]})
     frame.to_csv(tmp_path / "in.csv", index=False)
-    predict = ["predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv", "--keep", "note"]
+    predict = ["predict", model, tmp_path / "in.csv", "-o", tmp_path / "out.csv", "--keep", "=note"]
     call(capsys, *predict)
-    assert pd.read_csv(tmp_path / "out.csv")["note"].tolist() == ["=1+1", "@sum", "-5.5", "well"]
+    assert pd.read_csv(tmp_path / "out.csv")["=note"].tolist() == ["=1+1", "@sum", "-5.5", "well"]
     call(capsys, *predict, "--escape-formulas")
-    assert pd.read_csv(tmp_path / "out.csv")["note"].tolist() == ["'=1+1", "'@sum", "-5.5", "well"]
+    assert pd.read_csv(tmp_path / "out.csv")["'=note"].tolist() == ["'=1+1", "'@sum", "-5.5", "well"]

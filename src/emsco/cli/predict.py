@@ -33,8 +33,8 @@ def predict(
     """Decide every case in DATA, a CSV or Parquet file of any length, within half a gigabyte of memory.
 
     The output has a row per case: label (or "inconclusive"), confidence, stage (from 1), cost and what was bought.
-    Columns that no case needs may be absent; cells that a case does not buy are not read. Cells of --keep are written as
-    they are; with --escape-formulas the output is safe to open in a spreadsheet.
+    Columns that no case needs may be absent; cells that a case does not buy are not read. Cells of --keep are written
+    as they are; with --escape-formulas the output is safe to open in a spreadsheet.
     """
     from emsco.data.files import TableFile
     from emsco.deployed.streaming import predict_file

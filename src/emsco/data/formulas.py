@@ -19,7 +19,7 @@ def escaped_text(text: str) -> str:
 
 
 def escaped_columns(table: Any) -> Any:
-    """Return an Arrow table whose columns of text are escaped, cell by cell."""
+    """Return an Arrow table whose names and cells of text are escaped."""
     import pyarrow
     from pyarrow import compute
 
@@ -31,8 +31,7 @@ def escaped_columns(table: Any) -> Any:
             compute.match_substring_regex(cells, _FORMULA),
             compute.invert(compute.match_substring_regex(cells, _NUMBER)),
         )
-        apostrophes = compute.binary_join_element_wise(
-            pyarrow.scalar("'", field.type), cells, pyarrow.scalar("", field.type)
-        )
-        table = table.set_column(i, field.name, compute.if_else(risky, apostrophes, cells))
-    return table
+        apostrophe, nothing = (pyarrow.scalar(text, field.type) for text in ("'", ""))
+        quoted = compute.binary_join_element_wise(apostrophe, cells, nothing)
+        table = table.set_column(i, field.name, compute.if_else(risky, quoted, cells))
+    return table.rename_columns([escaped_text(name) for name in table.column_names])
