@@ -28,7 +28,7 @@ print(len(p), re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
 """
 _OURS = r"""
 import re, sys
-from emsco.cli.main import run
+from emsco.cli.app import run
 code = run(["predict", *sys.argv[1:3], "-o", sys.argv[3]])
 print(code, re.search(r"VmHWM:\s+(\d+)", open("/proc/self/status").read())[1])
 """

@@ -5,7 +5,7 @@ import re
 
 import click
 
-from emsco.cli.main import emsco
+from emsco.cli.app import emsco
 
 PAGE = Path(__file__).with_name("cli.md")
 _WIDTH = 88  # characters that fit the page

@@ -17,8 +17,8 @@ from rich.console import Console
 
 import emsco as package
 from emsco import datasets, report
+from emsco.cli.app import emsco, run
 from emsco.cli.demo import write_files
-from emsco.cli.main import emsco, run
 
 ROOT = Path(__file__).parents[1]
 PAGES = {

@@ -95,7 +95,7 @@ def test_use_switches_and_the_fittest_comes_first(fitted):
     assert not np.array_equal(a.cost, b.cost)
     assert_array_equal(fitted.use(0).decide(X).cost, a.cost)
     for wrong in (last + 1, -1, 1.0, True, "best"):
-        with pytest.raises(InvalidParameterError, match="no point of the front"):
+        with pytest.raises(InvalidParameterError, match="must be one of the points 0 to"):
             fitted.use(wrong)
 
 

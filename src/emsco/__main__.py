@@ -9,9 +9,9 @@ def main() -> int:
         import click  # noqa: F401
         import rich  # noqa: F401
     except ImportError:
-        print("error: the command line needs some packages more: pip install 'emsco[cli]'", file=sys.stderr)
+        print("error: the command line needs additional packages: pip install 'emsco[cli]'", file=sys.stderr)
         return 1
-    from emsco.cli.main import run
+    from emsco.cli.app import run
 
     return run(sys.argv[1:])
 

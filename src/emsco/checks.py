@@ -15,7 +15,7 @@ def check_n_jobs(n_jobs: Any) -> int:
         return int(effective_n_jobs(n_jobs))
     except (TypeError, ValueError) as error:
         raise InvalidParameterError(
-            f"n_jobs must be None, a positive number of workers, or -1 for all cores; got {n_jobs!r}."
+            f"must be a positive number of workers, or -1 for all cores; got {n_jobs!r}.", parameter="n_jobs"
         ) from error
 
 
@@ -25,19 +25,19 @@ def check_seed(random_state: Any) -> int:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except ValueError as error:
         raise InvalidParameterError(
-            f"random_state must be a whole number, a numpy RandomState or None; got {random_state!r}."
+            f"must be a whole number, a numpy RandomState or None; got {random_state!r}.", parameter="random_state"
         ) from error
 
 
 def check_cache_bytes(cache: Any) -> int:
     """Return a bound of memory."""
     if isinstance(cache, bool) or not isinstance(cache, int | np.integer) or cache < 1:
-        raise InvalidParameterError(f"cache_bytes must be a positive number of bytes; got {cache!r}.")
+        raise InvalidParameterError(f"must be a positive number of bytes; got {cache!r}.", parameter="cache_bytes")
     return int(cache)
 
 
 def check_flag(value: Any, name: str) -> bool:
     """Return a parameter that is true or false."""
     if not isinstance(value, bool | np.bool_ | int):
-        raise InvalidParameterError(f"{name} must be True or False; got {value!r}.")
+        raise InvalidParameterError(f"must be True or False; got {value!r}.", parameter=name)
     return bool(value)

@@ -1,6 +1,7 @@
 """Every error and warning EMSCO raises on purpose.
 
-Each error also is the built-in a caller would expect, so ``except ValueError`` keeps working::
+An error knows the parameter that it is about: ``error.parameter``. Each error is also the built-in that a caller would
+expect, so ``except ValueError`` keeps working::
 
     EmscoError
     ├── InvalidInputError (ValueError)       a table that cannot be used: empty, infinite, not two-dimensional
@@ -22,12 +23,14 @@ Each error also is the built-in a caller would expect, so ``except ValueError`` 
 
     EmscoWarning (UserWarning)
     ├── GuaranteeWarning                     a promise that the calibration rows cannot support: no label is given
+    ├── PriceRoundingWarning                 prices that are too far apart to be added exactly
     ├── RareClassWarning                     a class of a single row, which trains and is not validated
     ├── SearchInterruptedWarning             Ctrl-C: the front is the best found so far
-    └── SuspiciousColumnWarning              a column of numbers that some text turned into categories
+    └── SuspiciousColumnWarning              a column that is probably not a feature: an id, a constant, the target
 """
 
 from collections.abc import Mapping
+import re
 import sys
 from types import FrameType, MappingProxyType
 from typing import Any
@@ -35,7 +38,38 @@ import warnings
 
 
 class EmscoError(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, and what to do. With a parameter it is the rest of a sentence that begins with its name.
+    parameter : str or None
+        The parameter that the error is about.
+
+    Attributes
+    ----------
+    parameter : str or None
+
+    Examples
+    --------
+    >>> error = InvalidParameterError("must be at least 1; got 0.", parameter="max_stages")
+    >>> print(error)
+    max_stages must be at least 1; got 0.
+    >>> error.with_names({"max_stages": "--max-stages"})
+    '--max-stages must be at least 1; got 0.'
+    """
+
+    def __init__(self, message: str = "", *, parameter: str | None = None) -> None:
+        super().__init__(message if parameter is None else f"{parameter} {message}")
+        self.parameter = parameter
+        self._rest = message
+
+    def with_names(self, names: Mapping[str, str]) -> str:
+        """Return the message with other names of the parameters, such as the options of a command."""
+        if self.parameter is None:
+            return str(self)
+        return f"{names.get(self.parameter, self.parameter)} {self._rest}"
 
 
 class InvalidInputError(EmscoError, ValueError):
@@ -81,7 +115,33 @@ class RunInterruptedError(EmscoError, RuntimeError):
 
 
 class NoSuchPointError(EmscoError, LookupError):
-    """No point of the front is within the limits."""
+    """No point of the front is within the limits.
+
+    Attributes
+    ----------
+    limits : dict of str to float
+        What was asked for.
+    nearest : dict of str to float
+        For each limit the value at which it would be met, if all the others stay as they are. A limit that cannot be
+        met alone is not in it.
+    """
+
+    def __init__(self, limits: Mapping[str, float], nearest: Mapping[str, float]) -> None:
+        self.limits = dict(limits)
+        self.nearest = dict(nearest)
+        super().__init__(self.with_names({name: f"{name} =" for name in limits}))
+        self.args = (self.limits, self.nearest)  # a copy of the error is made of these
+
+    def __str__(self) -> str:
+        return self.with_names({name: f"{name} =" for name in self.limits})
+
+    def with_names(self, names: Mapping[str, str]) -> str:
+        """Return the message with other names of the parameters, such as the options of a command."""
+        asked = ", ".join(f"{names.get(name, name)} {value:g}" for name, value in self.limits.items())
+        if not self.nearest:
+            return f"no point of the front has {asked}, and relaxing one of these is not enough; relax two of them."
+        offers = " or ".join(f"{names.get(name, name)} {value:.4g}" for name, value in self.nearest.items())
+        return f"no point of the front has {asked}; set {offers} instead."
 
 
 class SpaceTooLargeError(EmscoError, ValueError):
@@ -120,6 +180,10 @@ class GuaranteeWarning(EmscoWarning):
     """The calibration rows cannot support the promise, so labels it is about are never given."""
 
 
+class PriceRoundingWarning(EmscoWarning):
+    """Prices are too far apart to be added exactly, so the small ones are rounded."""
+
+
 class RareClassWarning(EmscoWarning):
     """A class has a single row, so no row of it is left to validate."""
 
@@ -129,13 +193,24 @@ class SearchInterruptedWarning(EmscoWarning):
 
 
 class SuspiciousColumnWarning(EmscoWarning):
-    """A column was read as categories although most of its values are numbers."""
+    """A column is probably not what it seems: numbers read as categories, an id, a constant, or the target itself."""
+
+
+_CONTROLS = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u061c\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]")
 
 
 def shown(value: Any) -> str:
     """Return a value for an error message, cut short."""
     text = ascii(value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def printable(text: str) -> str:
+    """Return text that cannot control a terminal: text from a file may hold anything.
+
+    Control characters, and those that change the direction of writing, become U+FFFD; line breaks and tabs stay.
+    """
+    return _CONTROLS.sub("\ufffd", text)
 
 
 def warn(message: str, kind: type[Warning]) -> None:

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from emsco.cli import demo
-from emsco.cli.main import run
+from emsco.cli.app import run
 from emsco.datasets import load_heart_failure
 from emsco.exceptions import FileError
 from emsco.prices.files import read_prices
@@ -15,7 +15,7 @@ def test_the_demo_prints_front_stages_and_comparison(capsys, tmp_path):
     assert run(["demo", "--report", str(page)]) == 0
     printed = capsys.readouterr()
     text = printed.out
-    assert re.search(r"[\d,]+ ways to buy 12 features or fewer.*These \d+ are the\nones that no other beats, all", text)
+    assert re.search(r"\d+ of [\d,]+ designs of up to 10 stages are Pareto-optimal; the list is complete", text)
     assert re.search(r"^point +fitness +stages +coverage +accuracy +mean cost", text, re.MULTILINE)
     assert re.search(r"^ +1 +\w.* +\d+ +75 +\d+ +\d+", text, re.MULTILINE)
     assert "224 out-of-fold patients" in text
@@ -44,6 +44,6 @@ def test_files_are_the_carried_data(tmp_path, capsys):
 
 def test_files_of_others_are_not_replaced(tmp_path):
     (tmp_path / "new.csv").write_text("mine", encoding="utf-8")
-    with pytest.raises(FileError, match=r"new\.csv is there already"):
+    with pytest.raises(FileError, match=r"new\.csv exists already"):
         demo.write_files(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["new.csv"]

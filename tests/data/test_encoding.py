@@ -249,3 +249,20 @@ def test_one_value_is_encoded_as_a_column_is_and_curves_are_standardised(seed, e
         known = train[~np.isnan(values[train])]
         assert_allclose(Z[: len(code.curves)][:, known].mean(axis=1), 0, atol=1e-9)
         assert_allclose(Z[: len(code.curves)][:, known].std(axis=1), 1, atol=1e-9)
+
+
+@pytest.mark.parametrize("cells", [["2024-03-31", "2024-04-01", None], ["2024-03-31 12:00", "2024-03-31T12:00:30Z"]])
+def test_text_that_is_a_date_is_refused_as_dates_are(cells):
+    with pytest.raises(InvalidInputError, match="column 'seen' holds dates or durations"):
+        Encoder(Table(pd.DataFrame({"seen": cells})), slice(None))
+
+
+@pytest.mark.parametrize("cells", [["2024-03-31", "never"], ["2024-99-99", "2024-99-98"], ["1-2-3", "4-5-6"]])
+def test_text_that_is_only_like_a_date_is_a_category(cells):
+    encoder = Encoder(Table(pd.DataFrame({"seen": cells})), slice(None))
+    assert encoder.n_encoded == 1
+
+
+def test_a_column_has_at_most_ten_thousand_categories():
+    with pytest.raises(InvalidInputError, match="column 'note' holds 10,001 different texts, and at most 10,000"):
+        Encoder(Table(pd.DataFrame({"note": [f"n{i}" for i in range(10_001)]})), slice(None))

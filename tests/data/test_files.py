@@ -1,6 +1,8 @@
 from contextlib import suppress
 import gzip
 import json
+import os
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -78,7 +80,7 @@ def test_parquet_is_read_whatever_its_name(tmp_path):
 def test_columns_that_are_known_to_be_text_stay_text(tmp_path):
     file = TableFile(written(tmp_path, "code,x\n01,1\n02,2\n"))
     assert file.read(numbers=["x"]).column("code").to_pylist() == ["01", "02"]
-    (block,) = file.blocks(["x", "code"], numbers=["x"])
+    ((block, _),) = file.blocks(["x", "code"], numbers=["x"])
     assert block.to_pydict() == {"x": [1.0, 2.0], "code": ["01", "02"]}
 
 
@@ -269,7 +271,7 @@ def test_mutated_tables_are_read_or_refused(tmp_path_factory, content):
         table = Table(file.read())
         for c in range(len(table.names)):
             table.column(c)
-        assert sum(block.num_rows for block in file.blocks(file.names, numbers=[])) == table.n_rows
+        assert sum(block.num_rows for block, _ in file.blocks(file.names, numbers=[])) == table.n_rows
     except EmscoError:
         pass
 
@@ -291,3 +293,75 @@ def test_mutated_price_lists_are_read_or_refused(tmp_path_factory, case):
     path.write_bytes(content)
     with suppress(EmscoError):
         resolve(read_prices(path), ["age", "chol", "fbs", "sys", "dia"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("p.json", '{"age": 1, "sex": 2, "age": 3}'),
+        ("p.json", '[{"feature": "age", "price": 1, "price": 2}]'),
+        ("p.yaml", "age: 1\nsex: 2\nage: 3\n"),
+        ("p.yaml", "prices:\n  - feature: age\n    price: 1\n    price: 2\n"),
+    ],
+)
+def test_a_key_that_comes_twice_in_a_price_file_is_refused(tmp_path, name, text):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(FileError, match=r"has the key '(age|price)' twice; remove one of them"):
+        read_prices(tmp_path / name)
+
+
+def test_a_column_that_is_misspelt_draws_a_suggestion(tmp_path):
+    file = TableFile(written(tmp_path, "Class,blood pressure\n1,2\n"))
+    for wrong, near in (("class", "Class"), (" CLASS", "Class"), ("blod pressure", "blood pressure")):
+        with pytest.raises(FileError, match=f"is it '{near}'"):
+            file.require([wrong])
+    with pytest.raises(FileError, match="its columns: Class, blood pressure"):
+        file.require(["weight"])
+
+
+def test_a_small_compressed_file_that_expands_without_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("emsco.data.files._EXPANDED_BYTES", 2**20)
+    path = tmp_path / "bomb.csv.gz"
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        file.write(b"a,b\n")
+        file.write(b"1,0\n" * 2**20)
+    assert path.stat().st_size < 2**14
+    with pytest.raises(FileError, match=r"bytes and expands to more than \d+ MiB, which is unusual for a table"):
+        TableFile(path).read()
+
+
+def test_a_file_name_may_hold_bytes_that_are_no_text(tmp_path):
+    for suffix in (b".csv", b".csv.gz", b".parquet"):
+        path = Path(os.fsdecode(os.path.join(os.fsencode(tmp_path), b"caf\xe9" + suffix)))
+        try:
+            path.write_bytes(b"")
+        except OSError:
+            pytest.skip("this file system wants names to be text")
+        if suffix == b".parquet":
+            with path.open("wb") as file:
+                pd.DataFrame({"a": [1, 2]}).to_parquet(file)
+        else:
+            path.write_bytes(gzip.compress(b"a\n1\n2\n") if suffix == b".csv.gz" else b"a\n1\n2\n")
+        assert TableFile(path).read().column("a").to_pylist() == [1, 2]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with a name")
+def test_a_pipe_is_refused_instead_of_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(FileError, match="is a pipe or a device"):
+        TableFile(tmp_path / "pipe.csv")
+
+
+def test_kept_cells_are_those_of_the_file(tmp_path):
+    file = TableFile(written(tmp_path, "id,x\n007,1\nNA,?\n,2\n"))
+    ((block, kept),) = file.blocks(["x"], numbers=["x"], keep=["id", "x"])
+    assert block.to_pydict() == {"x": [1.0, None, 2.0]}
+    assert kept.to_pydict() == {"id": ["007", "NA", None], "x": ["1", "?", "2"]}
+
+
+def test_views_of_text_are_read_as_text(tmp_path):
+    path = tmp_path / "views.parquet"
+    table = pa.table({"a": pa.array(["x", None], pa.string_view())})
+    parquet.write_table(table, path)
+    assert TableFile(path).read().to_pydict() == {"a": ["x", None]}
+    assert str(TableFile(path).read().schema.field("a").type) == "string"

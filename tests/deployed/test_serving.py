@@ -13,7 +13,7 @@ SERVING = {
     "deployed", "deployed._rows", "deployed.decide", "deployed.evaluation", "deployed.model", "deployed.running",
     "deployed.session", "designs", "designs.operators", "designs.operators.elitism", "designs.partition", "estimators",
     "estimators.base", "estimators.given", "estimators.loading", "estimators.searched", "exceptions", "prices",
-    "prices.prices", "promises", "promises.guarantee", "promises.own", "promises.policy", "scoring", "scoring.answers",
+    "prices.prices", "promises", "promises.guarantee", "promises.own", "promises.policy", "scoring", "scoring.answers", "scoring.choice",
     "scoring.front", "scoring.intervals", "scoring.objectives", "scoring.ranking", "scoring.rejection", "scoring.tally",
     "scoring.words", "stages", "stages._logistic", "stages.base", "stages.learners", "stages.logistic",
     "stages.problem", "storage", "storage.codec", "storage.container", "storage.estimators", "storage.fields",

@@ -9,7 +9,7 @@ import pytest
 
 import emsco
 from emsco import Accept, Acquire, BestFirst, EMSCOClassifier, Evolution, Exact, MultiStageClassifier, Reject
-from emsco.cli.main import run
+from emsco.cli.app import run
 from emsco.data.files import TableFile
 from emsco.deployed.streaming import predict_file
 from emsco.designs.partition import count_solutions
@@ -83,7 +83,7 @@ def test_auto_proves_it_where_that_takes_seconds_and_a_large_space_is_refused():
     assert picked(16, 10, n_samples=100) == BestFirst(max_designs=30_000, focus=0.5)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 20)), rng.integers(2, size=60)
-    with pytest.raises(SpaceTooLargeError, match="buy every feature \\(removal=False\\), use fewer stages"):
+    with pytest.raises(SpaceTooLargeError, match="buy every feature \\(no removal\\), allow fewer stages"):
         EMSCOClassifier(removal=True, search=Exact()).fit(X, y)
 
 

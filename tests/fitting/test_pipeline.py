@@ -8,6 +8,7 @@ from emsco import EMSCOClassifier, Exact
 from emsco.data.encoding import Encoder
 from emsco.fitting import probes
 from emsco.fitting.settings import PRESETS
+from emsco.scoring.choice import PRESET_CHOICES
 from emsco.stages.logistic import LogisticTrainer
 from emsco.storage import parameters
 
@@ -61,4 +62,4 @@ def test_files_know_every_parameter_its_default_and_every_preset():
 
     for kind in (EMSCOClassifier, MultiStageClassifier):
         assert parameters.PARAMETERS[kind.__name__] == kind().get_params(deep=False)
-    assert set(parameters.PRESETS) == set(PRESETS)
+    assert set(PRESET_CHOICES) == set(PRESETS)

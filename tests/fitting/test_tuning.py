@@ -22,7 +22,7 @@ from emsco import (
     estimators,
     reference,
 )
-from emsco.cli.main import emsco as command
+from emsco.cli.app import emsco as command
 from emsco.exceptions import InvalidParameterError, ModelFileError, NoSuchPointError, SearchInterruptedWarning
 from emsco.fitting import finishing
 from emsco.fitting import tuning as thresholds

@@ -1,4 +1,5 @@
 import dataclasses
+import warnings
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +9,7 @@ import pytest
 
 from emsco import reference
 from emsco.designs.partition import acquired_sets
-from emsco.exceptions import InvalidPricesError
+from emsco.exceptions import InvalidPricesError, PriceRoundingWarning
 from emsco.prices.prices import Prices, resolve
 from tests.strategies import bill, populations, price_models
 
@@ -41,6 +42,7 @@ def test_decimal_prices_are_exact():
 
 
 @given(st.lists(st.just(0.0) | st.floats(1e-9, 1e9), min_size=4, max_size=4))
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.PriceRoundingWarning")
 def test_any_price_is_within_the_stated_tolerance_and_only_a_free_one_is_free(values):
     resolved = resolve(values, NAMES)
     assert np.abs(resolved.own_ticks / resolved.scale - values).max() <= sum(values) / 2**40 * (1 + 1e-9)
@@ -151,6 +153,7 @@ def test_in_parallel_a_stage_costs_its_slowest_unit():
 
 
 @given(st.lists(st.just(0.0) | st.floats(1e-9, 1e9), min_size=5, max_size=5), st.booleans())
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.PriceRoundingWarning")
 def test_ticks_of_any_price_and_overhead_are_within_the_stated_tolerance(values, parallel):
     *values, overhead = values
     costs = Prices(price=dict(zip(NAMES, values, strict=True)), overhead=overhead, parallel=parallel)
@@ -194,9 +197,9 @@ def test_the_rule_is_a_sentence(model, says):
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"overhead": -1}, "'overhead' is -1; a price is a number of at least 0"),
-        ({"overhead": "much"}, "'overhead' is 'much'"),
-        ({"overhead": None}, "'overhead' is None"),
+        ({"overhead": -1}, "overhead must be a number of at least 0; got -1"),
+        ({"overhead": "much"}, "overhead must be a number of at least 0; got 'much'"),
+        ({"overhead": None}, "overhead must be a number of at least 0; got None"),
         ({"parallel": "yes"}, "parallel must be True or False; got 'yes'"),
         ({"groups": {"blood": ["chol", "sodium"]}}, "holds 'sodium', which is no unit"),
         ({"groups": {"blood": "chol"}}, "must list its units"),
@@ -211,3 +214,18 @@ def test_the_rule_is_a_sentence(model, says):
 def test_groups_and_models_that_make_no_sense_are_explained(change, says):
     with pytest.raises(InvalidPricesError, match=says):
         resolve(dataclasses.replace(BLOOD, **change), ["age", "chol", "fbs"])
+
+
+def test_a_price_that_no_number_can_hold_is_refused():
+    with pytest.raises(InvalidPricesError, match="costs must be finite numbers"):
+        resolve([10**400, 1], ["a", "b"])
+    with pytest.raises(InvalidPricesError, match="the price of 'a' is 1000"):
+        resolve({"a": 10**400, "b": 1}, ["a", "b"])
+
+
+def test_prices_that_are_too_far_apart_draw_a_warning():
+    with pytest.warns(PriceRoundingWarning, match=r"range from 0.01 to 1e\+12.*0.01 is counted as 0.9"):
+        resolve([1e12, 0.01, 0.02, 5], ["a", "b", "c", "d"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        resolve([1e6, 0.01, 1 / 3], ["a", "b", "c"])

@@ -93,7 +93,7 @@ def test_how_stages_learn_is_told(fitted):
     assert (summary["settings"]["encoding"], summary["settings"]["C"]) == ("rank", "2")
     alone = MultiStageClassifier(estimator=GaussianNB(), encoding="spline").fit(HEART.data, HEART.target)
     words = "Stage classifier: GaussianNB; numbers are encoded as ranks with spline terms."
-    assert summarise(alone)["learning"] == words
+    assert summarise(alone.deployed_)["learning"] == words
 
 
 def test_units_show_columns_prices_and_groups():

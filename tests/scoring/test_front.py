@@ -118,11 +118,12 @@ def test_choosing_takes_the_best_within_the_limits():
 
 
 def test_a_request_that_nothing_satisfies_is_answered_with_the_nearest_miss():
-    with pytest.raises(NoSuchPointError, match=r"max_cost = 0.1; set max_cost = 0.5") as caught:
+    with pytest.raises(NoSuchPointError, match=r"max_cost = 0.1; set max_cost = 0.5 instead") as caught:
         front().choose(max_cost=0.1)
     assert isinstance(caught.value, LookupError)
-    with pytest.raises(NoSuchPointError, match=r"set max_cost = 4.5 or min_accuracy = 0.6667"):
+    with pytest.raises(NoSuchPointError, match=r"set max_cost = 4.5 or min_accuracy = 0.6666 instead") as caught:
         front().choose(max_cost=4, min_accuracy=0.9)
+    assert front().choose(max_cost=4, min_accuracy=caught.value.nearest["min_accuracy"]) == 1
     with pytest.raises(NoSuchPointError, match="relax two of them"):
         front().choose(max_cost=0.1, min_coverage=0.95, min_accuracy=0.99)
 

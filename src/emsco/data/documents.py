@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from emsco.exceptions import FileError, InvalidPricesError, MissingDependencyError
+from emsco.exceptions import FileError, InvalidPricesError, MissingDependencyError, shown
 
 DELIMITERS = ",;\t|"
 
@@ -32,15 +32,31 @@ def read_text(path: Path) -> str:
 
 
 def from_json(text: str, path: Path) -> Any:
-    """Return what JSON text says."""
+    """Return the contents of JSON text; a key that comes twice is refused."""
+
+    def mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        check_keys([key for key, _ in pairs], path)
+        return dict(pairs)
+
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=mapping)
+    except FileError:
+        raise
     except (ValueError, RecursionError) as error:
         raise FileError(f"{path} is not JSON: {error}.") from error
 
 
+def check_keys(keys: list[Any], path: Path) -> None:
+    """Raise if a key of a mapping comes twice: one of the two values would be lost."""
+    seen: set[Any] = set()
+    for key in keys:
+        if key in seen:
+            raise FileError(f"{path} has the key {shown(key)} twice; remove one of them.")
+        seen.add(key)
+
+
 def from_yaml(text: str, path: Path) -> Any:
-    """Return what YAML text says; aliases are refused."""
+    """Return the contents of YAML text; aliases, and a key that comes twice, are refused."""
     try:
         import yaml
     except ImportError as error:
@@ -48,6 +64,14 @@ def from_yaml(text: str, path: Path) -> Any:
     try:
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.SafeLoader)):
             raise FileError(f"{path} uses aliases (*name), which a price list does not need; write them out.")
+        nodes = [yaml.compose(text, Loader=yaml.SafeLoader)]
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, yaml.MappingNode):
+                check_keys([key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)], path)
+                nodes += [value for _, value in node.value]
+            elif isinstance(node, yaml.SequenceNode):
+                nodes += node.value
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         if isinstance(error, FileError):
@@ -62,4 +86,4 @@ def number_of(value: Any, what: str) -> float:
             raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise InvalidPricesError(f"the {what} is {value!r}; a price is a number of at least 0.") from None
+        raise InvalidPricesError(f"the {what} is {shown(value)}; a price is a number of at least 0.") from None

@@ -6,14 +6,17 @@ beyond the 31 most frequent share a column, and unseen ones are zero everywhere.
 
 A linear model sees more of a column if it gets curves of it: its rank among the training values ("rank"), in which no
 outlier is far away, and bends of that rank ("spline"); where many cells are 0, a column says so.
+
+Text that is a date is refused, and so is a column of more than 10,000 categories, which is an id or free text.
 """
 
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property
+import re
 from typing import Any, NamedTuple
 import warnings
 
@@ -25,10 +28,12 @@ from emsco.exceptions import InvalidInputError, SuspiciousColumnWarning
 
 ENCODINGS = ("linear", "rank", "spline")
 _MAX_CATEGORIES = 32
+_MAX_DISTINCT = 10_000  # different texts in a column of categories
 _N_KNOTS = 33  # of the curve from values to ranks
 _BENDS = (1 / 3, 2 / 3)  # ranks where a spline may change its slope
 _MANY_ZEROS = 0.05  # share of cells from which on 0 is a value of its own,
 _FEWEST_ZEROS = 5  # and their number
+_DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
 _SUSPICIOUS = 0.8  # share of numbers in a text column that makes us ask
 
 
@@ -255,6 +260,8 @@ class Encoder:
         if any(isinstance(cell, date | timedelta) for cell in values.tolist()):
             raise InvalidInputError(no_dates(name))
         if not table.is_categorical(c):
+            if _are_dates(values.tolist()):
+                raise InvalidInputError(no_dates(name))
             _warn_if_suspicious(values.tolist(), name)
         return _learn_categories(values[rows].tolist(), name)
 
@@ -321,6 +328,22 @@ def holds_numbers(values: NDArray[Any]) -> bool:
     return all(to_number(cell) is not None for cell in cells) and not all(is_missing(cell) for cell in cells)
 
 
+def _are_dates(cells: list[Any]) -> bool:
+    """Return whether every known cell is the text of a date, or of a date and a time, as in 2024-03-31."""
+    known = [cell for cell in cells if not is_missing(cell)]
+    return bool(known) and all(isinstance(cell, str) and _is_date(cell) for cell in known)
+
+
+def _is_date(text: str) -> bool:
+    if not _DATE.match(text):
+        return False
+    try:
+        datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    return True
+
+
 def _warn_if_suspicious(cells: list[Any], name: str) -> None:
     """Warn of a column of numbers that a few words turned into categories."""
     known = [cell for cell in cells if not is_missing(cell)]
@@ -336,6 +359,11 @@ def _warn_if_suspicious(cells: list[Any], name: str) -> None:
 
 def _learn_categories(cells: list[Any], name: str) -> CategoryCode:
     counts = Counter(to_category(cell) for cell in cells)
+    if len(counts) > _MAX_DISTINCT:
+        raise InvalidInputError(
+            f"column {name!r} holds {len(counts):,} different texts, and at most {_MAX_DISTINCT:,} can be categories. "
+            "Leave it out if it is an id or free text; else group its values."
+        )
     frequent = sorted(counts, key=lambda c: (-counts[c], c is None, str(c)))
     kept = frequent if len(frequent) <= _MAX_CATEGORIES else frequent[: _MAX_CATEGORIES - 1]
     rare = frozenset(frequent[len(kept) :])

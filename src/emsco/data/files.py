@@ -1,20 +1,21 @@
-"""Tables and price lists as files: CSV and Parquet, whole or in blocks; prices also as JSON and YAML."""
+"""Tables as files: CSV and Parquet, whole or in blocks."""
 
 from collections.abc import Iterable, Iterator, Sequence
 import csv
+from difflib import get_close_matches
+import os
 from pathlib import Path
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from emsco.data.documents import DELIMITERS, first_line
 from emsco.exceptions import FileError, MissingDependencyError
 
-if TYPE_CHECKING:
-    pass
-
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "?")
 BLOCK_ROWS = 2**16
-MAX_TABLE_BYTES = 2**32  # of a table that is read whole
+MAX_TABLE_BYTES = 2**32  # of a table that is read whole,
+_MAX_EXPANSION = 50  # times the size of its file if that is compressed; tables have 3 to 20,
+_EXPANDED_BYTES = 2**28  # and small ones may have more
 _BLOCK_BYTES = 2**21  # of a CSV file; Arrow reads up to 32 blocks ahead
 _MAX_HEADER_BYTES = 2**20
 
@@ -41,6 +42,8 @@ class TableFile:
             raise FileError(f"there is no file {self.path}.")
         if self.path.is_dir():
             raise FileError(f"{self.path} is a folder; give a CSV or Parquet file.")
+        if not self.path.is_file():
+            raise FileError(f"{self.path} is a pipe or a device, which cannot be read twice; save it as a file.")
         try:
             with self.path.open("rb") as file:
                 self.is_parquet = file.read(4) == b"PAR1"
@@ -69,22 +72,53 @@ class TableFile:
         n_bytes = 0
         for block in self._blocks(columns):
             n_bytes += block.nbytes
-            if n_bytes > MAX_TABLE_BYTES:
-                raise FileError(
-                    f"{self.path} is larger than the {MAX_TABLE_BYTES >> 30} GiB that are read at once; take a sample "
-                    "of its rows."
-                )
+            self._check_size(n_bytes)
             blocks.append(block)
         if not blocks:
             raise FileError(f"{self.path} has no rows.")
-        return self._typed(pyarrow.Table.from_batches(blocks), numbers)
+        return self._typed(_without_views(pyarrow.Table.from_batches(blocks)), numbers)
 
-    def blocks(self, columns: Sequence[str], *, numbers: Sequence[str]) -> Iterator[Any]:
-        """Yield the file as Arrow tables of some 65,000 rows, in order; parameters as in ``read``."""
+    def _check_size(self, n_bytes: int) -> None:
+        """Raise if so many bytes in memory are too many."""
+        if n_bytes > MAX_TABLE_BYTES:
+            raise FileError(
+                f"{self.path} is larger than the {MAX_TABLE_BYTES >> 30} GiB that are read at once; take a sample of "
+                "its rows."
+            )
+        if _is_compressed(self.path) and n_bytes > max(_MAX_EXPANSION * self._size, _EXPANDED_BYTES):
+            raise FileError(
+                f"{self.path} has {self._size:,} bytes and expands to more than {n_bytes >> 20:,} MiB, which is "
+                "unusual for a table; decompress it if it is one."
+            )
+
+    def blocks(
+        self, columns: Sequence[str], *, numbers: Sequence[str], keep: Sequence[str] = ()
+    ) -> Iterator[tuple[Any, Any]]:
+        """Yield the file in blocks of some 65,000 rows, in order.
+
+        Parameters
+        ----------
+        columns, numbers
+            As in ``read``.
+        keep : sequence of str
+            Columns to yield as they are, besides.
+
+        Yields
+        ------
+        block, kept : pyarrow.Table
+            The columns; and those to keep. In a CSV file these are text, every cell as it is written.
+        """
         import pyarrow
 
-        for block in self._blocks(columns):
-            yield self._typed(pyarrow.Table.from_batches([block]), numbers)
+        wanted = [*columns, *(name for name in keep if name not in columns)]
+        for block in self._blocks(wanted, verbatim=bool(keep)):
+            table = _without_views(pyarrow.Table.from_batches([block]))
+            kept = table.select(list(keep))
+            table = table.select(list(columns))
+            if keep and not self.is_parquet:
+                table = _without_missing(table, MISSING)
+                kept = _without_missing(kept, ("",))
+            yield self._typed(table, numbers), kept
 
     @property
     def share_read(self) -> float:
@@ -95,15 +129,16 @@ class TableFile:
         """Raise unless the columns are there."""
         absent = [name for name in columns if name not in self.names]
         if absent:
-            raise FileError(
-                f"{self.path} has no column {', '.join(map(repr, absent))}; its columns: {_few(self.names)}."
-            )
+            near = _nearest(absent[0], self.names)
+            hint = f"is it {near!r}?" if near else f"its columns: {_few(self.names)}."
+            raise FileError(f"{self.path} has no column {', '.join(map(repr, absent))}; {hint}")
 
     def _parquet_names(self) -> list[str]:
-        from pyarrow import ArrowException, parquet
+        from pyarrow import ArrowException, OSFile, parquet
 
         try:
-            return list(parquet.read_schema(self.path).names)
+            with OSFile(os.fsencode(self.path)) as file:
+                return list(parquet.read_schema(file).names)
         except (ArrowException, OSError) as error:
             raise FileError(f"{self.path} is a damaged Parquet file: {first_line(error)}") from error
 
@@ -112,8 +147,8 @@ class TableFile:
         import pyarrow
 
         try:
-            with pyarrow.input_stream(str(self.path), compression="detect") as stream:
-                start = stream.read(_MAX_HEADER_BYTES)
+            with pyarrow.OSFile(os.fsencode(self.path)) as file:
+                start = self._decompressed(file).read(_MAX_HEADER_BYTES)
         except (pyarrow.ArrowException, OSError) as error:
             raise FileError(f"{self.path} cannot be read: {first_line(error)}") from error
         if b"\0" in start and not self._encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32")):
@@ -139,8 +174,16 @@ class TableFile:
         except csv.Error as error:
             raise FileError(f"the first line of {self.path} cannot be read: {error}.") from error
 
-    def _blocks(self, columns: Sequence[str] | None) -> Iterator[Any]:
-        """Yield record batches; of a CSV file all cells as text."""
+    def _decompressed(self, file: Any) -> Any:
+        """Return the stream of a file's contents."""
+        import pyarrow
+
+        if not _is_compressed(self.path):
+            return file
+        return pyarrow.CompressedInputStream(file, pyarrow.Codec.detect(f"table{self.path.suffix}").name)
+
+    def _blocks(self, columns: Sequence[str] | None, *, verbatim: bool = False) -> Iterator[Any]:
+        """Yield record batches; of a CSV file all cells as text, and with ``verbatim`` missing ones as they are."""
         import pyarrow
         from pyarrow import csv as arrow_csv
         from pyarrow import parquet
@@ -148,16 +191,18 @@ class TableFile:
         self._n_read = 0.0
         try:
             if self.is_parquet:
-                with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=2**20) as file:
+                with (
+                    pyarrow.OSFile(os.fsencode(self.path)) as stream,
+                    parquet.ParquetFile(stream, pre_buffer=False, buffer_size=2**20) as file,
+                ):
                     for block in file.iter_batches(BLOCK_ROWS, columns=None if columns is None else list(columns)):
                         self._n_read += self._size * block.num_rows / max(file.metadata.num_rows, 1)
                         yield block
                 return
             wanted = self.names if columns is None else list(columns)
-            with pyarrow.OSFile(str(self.path)) as file:
-                codec = pyarrow.Codec.detect(str(self.path)) if _is_compressed(self.path) else None
+            with pyarrow.OSFile(os.fsencode(self.path)) as file:
                 reader = arrow_csv.open_csv(
-                    pyarrow.CompressedInputStream(file, codec.name) if codec else file,
+                    self._decompressed(file),
                     read_options=arrow_csv.ReadOptions(
                         block_size=_BLOCK_BYTES, encoding=self._encoding, column_names=self.names, skip_rows=1
                     ),
@@ -165,7 +210,7 @@ class TableFile:
                     convert_options=arrow_csv.ConvertOptions(
                         column_types=dict.fromkeys(wanted, pyarrow.string()),
                         include_columns=wanted,
-                        strings_can_be_null=True,
+                        strings_can_be_null=not verbatim,
                         null_values=list(MISSING),
                     ),
                 )
@@ -204,6 +249,37 @@ class TableFile:
             except pyarrow.ArrowInvalid:
                 continue
         return None
+
+
+def _without_missing(table: Any, missing: Sequence[str]) -> Any:
+    """Return columns of text with nulls in place of the spellings of a missing cell."""
+    import pyarrow
+    from pyarrow import compute
+
+    spellings = pyarrow.array(missing, pyarrow.string())
+    for i, name in enumerate(table.schema.names):
+        column = table.column(i)
+        nulls = pyarrow.scalar(None, pyarrow.string())
+        table = table.set_column(i, name, compute.if_else(compute.is_in(column, spellings), nulls, column))
+    return table
+
+
+def _without_views(table: Any) -> Any:
+    """Return views of text as text: Arrow can do little with views."""
+    import pyarrow
+
+    views = {"string_view": pyarrow.string(), "binary_view": pyarrow.binary()}
+    for i, field in enumerate(table.schema):
+        if str(field.type) in views:
+            table = table.set_column(i, field.name, table.column(i).cast(views[str(field.type)]))
+    return table
+
+
+def _nearest(name: str, names: Sequence[str]) -> str | None:
+    """Return the name that was probably meant: written the same but for capitals and blanks, or nearly the same."""
+    plain = {known.strip().casefold(): known for known in reversed(names)}
+    near = get_close_matches(name.strip().casefold(), plain, n=1)
+    return plain[near[0]] if near else None
 
 
 def _arrow() -> None:

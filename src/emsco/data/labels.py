@@ -9,7 +9,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from emsco.data.table import is_missing
-from emsco.exceptions import InvalidTargetError, RareClassWarning
+from emsco.exceptions import InvalidTargetError, RareClassWarning, shown
 
 
 def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -25,11 +25,13 @@ def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     try:
         labels = column_or_1d(plain_labels(y), warn=True)
     except ValueError as error:
-        raise InvalidTargetError(f"y must be one label per row: {error}") from error
+        raise InvalidTargetError(f"must be one label per row: {error}", parameter="y") from error
     if labels.size != n_rows:
-        raise InvalidTargetError(f"y has {labels.size} labels, but X has {n_rows} rows; give one label per row.")
+        raise InvalidTargetError(
+            f"has {labels.size} labels, but X has {n_rows} rows; give one label per row.", parameter="y"
+        )
     if labels.dtype.kind in "mM":
-        raise InvalidTargetError("y holds dates or durations; give class labels.")
+        raise InvalidTargetError("holds dates or durations; give class labels.", parameter="y")
     check_labels_known(labels)
     try:
         with warnings.catch_warnings():
@@ -37,12 +39,14 @@ def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
             check_classification_targets(labels)
         classes, codes = np.unique(labels, return_inverse=True)
     except (ValueError, TypeError) as error:
-        raise InvalidTargetError(f"y cannot be used as class labels: {error}") from error
+        raise InvalidTargetError(f"cannot be used as class labels: {error}", parameter="y") from error
     if classes.size < 2:
-        raise InvalidTargetError(f"y holds one class only, {classes.tolist()}; two or more classes are needed.")
+        raise InvalidTargetError(
+            f"holds one class only, {shown(classes.tolist())}; two or more classes are needed.", parameter="y"
+        )
     if classes.size > 256:
         raise InvalidTargetError(
-            f"y holds {classes.size} classes; at most 256 are supported. Is it a number to regress?"
+            f"holds {classes.size} classes; at most 256 are supported. Is it a number to regress?", parameter="y"
         )
     return codes.astype(np.int64), classes
 
@@ -115,7 +119,7 @@ def plain_labels(y: Any) -> NDArray[Any]:
         try:
             array = np.asarray(y)
         except (ValueError, Warning) as error:
-            raise InvalidTargetError(f"y cannot be read as labels: {error}") from error
+            raise InvalidTargetError(f"cannot be read as labels: {error}", parameter="y") from error
     return _unboxed(array) if array.dtype.kind == "O" else array
 
 

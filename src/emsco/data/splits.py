@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from emsco.arrays import IntArray
 from emsco.data.labels import count_classes
 from emsco.data.table import Table
-from emsco.exceptions import InvalidInputError, InvalidParameterError
+from emsco.exceptions import InvalidInputError, InvalidParameterError, shown
 
 
 def split_rows(
@@ -31,8 +31,9 @@ def split_rows(
     """
     if isinstance(fraction, bool) or not isinstance(fraction, float | np.floating) or not 0 < fraction < 1:
         raise InvalidParameterError(
-            "validation must be a share of the rows strictly between 0 and 1, such as 1/3, or a whole number of folds, "
-            f"such as 5, or a splitter; got {fraction!r}. Or pass X_val and y_val to fit."
+            "must be a share of the rows strictly between 0 and 1, such as 1/3, a whole number of folds, such as 5, or "
+            f"(in Python) a splitter; got {shown(fraction)}.",
+            parameter="validation",
         )
     counts = count_classes(codes, classes)
     validates = np.zeros(codes.size, dtype=np.bool_)

@@ -159,15 +159,18 @@ def check_truth(y: Any, classes: Any, n_rows: int) -> Any:
     """Return labels to judge by: one per row, each a class that was trained."""
     labels = np.asarray(y)
     if labels.shape != (n_rows,):
-        raise InvalidTargetError(f"y has the shape {labels.shape}, but X has {n_rows} rows; give one label per row.")
+        raise InvalidTargetError(
+            f"has the shape {labels.shape}, but X has {n_rows} rows; give one label per row.", parameter="y"
+        )
     if not n_rows:
         raise InvalidInputError("there are no rows to judge by.")
     known = np.isin(labels, classes)
     if not known.all():
         unknown = sorted({str(label) for label in labels[~known].tolist()})
         raise InvalidTargetError(
-            f"y holds {', '.join(unknown[:5])}{' ...' if len(unknown) > 5 else ''} in {int((~known).sum())} rows, but "
-            f"the classes trained are {classes.tolist()}; leave such rows out."
+            f"holds {', '.join(unknown[:5])}{' ...' if len(unknown) > 5 else ''} in {int((~known).sum())} rows, but "
+            f"the classes trained are {classes.tolist()}; leave such rows out.",
+            parameter="y",
         )
     return labels
 

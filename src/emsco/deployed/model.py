@@ -128,7 +128,9 @@ class Deployed:
         """Return the same with another point in use."""
         n = len(self.designs)
         if isinstance(point, bool) or not isinstance(point, int | np.integer) or not 0 <= point < n:
-            raise InvalidParameterError(f"{point!r} is no point of the front; it has the points 0 to {n - 1}.")
+            raise InvalidParameterError(
+                f"must be one of the points 0 to {n - 1} of the front; got {point!r}.", parameter="point"
+            )
         return replace(self, point=int(point))
 
     def with_threshold(self, threshold: Any) -> "Deployed":

@@ -9,8 +9,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from emsco.data.documents import first_line
 from emsco.data.encoding import NumberCode
 from emsco.data.files import TableFile
+from emsco.data.formulas import escaped_columns, escaped_text
 from emsco.data.output import Output, writing
 from emsco.data.table import Table
 from emsco.deployed.model import Deployed
@@ -47,6 +49,7 @@ def predict_file(
     *,
     keep: Sequence[str] = (),
     n_jobs: int = 1,
+    escape_formulas: bool = False,
     on_progress: Callable[[str, float, str], None] | None = None,
 ) -> Totals:
     """Decide every row of a file, and write a row for each: label, confidence, stage, cost, what was bought.
@@ -62,9 +65,11 @@ def predict_file(
         A CSV file, or a Parquet file if its name ends in ``.parquet``. The label of a rejected row is *inconclusive*;
         stages count from 1.
     keep : sequence of str
-        Columns of the source to repeat in the output, first.
+        Columns of the source to repeat in the output, first, as they are.
     n_jobs : int
         Threads.
+    escape_formulas : bool
+        Write an apostrophe before text that a spreadsheet would take for a formula, such as ``=1+1``.
     on_progress : callable or None
         Called with a phase, the share done and the rows so far.
     """
@@ -83,17 +88,19 @@ def predict_file(
             "names; give all of them, in the same order."
         )
     numbers = [code.name for code in codes if isinstance(code, NumberCode)] if model.named else features
-    columns = [*features, *(name for name in keep if name not in features)]
     labels = [*(str(label) for label in model.classes.tolist()), INCONCLUSIVE]
     bought: list[str] = []
     for stage in model.stages:
         bought.append("; ".join(([bought[-1]] if bought else []) + list(stage.features)))
+    if escape_formulas:
+        labels, bought = [escaped_text(text) for text in labels], [escaped_text(text) for text in bought]
     rule = model.rule
+    parquet = Path(target).suffix.lower() == ".parquet"
     totals = Totals(0, 0, [0] * len(model.stages), 0.0)
 
-    def decide(block: Any) -> Any:
+    def decide(block: Any, kept: Any) -> Any:
         try:
-            table = Table(block.select(features))
+            table = Table(block)
             confidence, code, stage = model.cascade.outcomes(table, model.positions(table), rule, n_jobs=n_jobs)
         except InvalidInputError as error:
             if not totals.n_rows:
@@ -109,20 +116,19 @@ def predict_file(
         totals.cost += float(np.dot(left, model.paid))
         code[~conclusive] = len(labels) - 1
         columns = (_chosen(code, labels), confidence, stage + 1, model.paid.take(stage), _chosen(stage, bought))
-        decided = block.select(list(keep))
+        decided = escaped_columns(kept) if escape_formulas else kept
         for name, column in zip(COLUMNS, columns, strict=True):
             decided = decided.append_column(name, column if name in ("label", "bought") else [column])
         return decided
 
-    blocks = source.blocks(columns, numbers=numbers)
+    blocks = source.blocks(features, numbers=numbers, keep=keep)
     nothing = [(name, "string") for name in keep] + list(zip(COLUMNS, _TYPES, strict=True))
-    parquet = Path(target).suffix.lower() == ".parquet"
     with writing(Path(target)) as file, _Rows(file, nothing, parquet=parquet) as output, ThreadPoolExecutor(2) as pool:
         ahead: Future[Any] = pool.submit(next, blocks, None)
         behind: Future[None] | None = None
         while (block := ahead.result()) is not None:
             ahead = pool.submit(next, blocks, None)
-            decided = decide(block)
+            decided = decide(*block)
             if behind is not None:
                 behind.result()
             behind = pool.submit(output.write, decided)
@@ -147,7 +153,14 @@ class _Rows:
 
     def write(self, table: Any) -> None:
         """Add rows."""
-        self._writer_for(table.schema).write_table(table)
+        import pyarrow
+
+        if not self._parquet:
+            _check_plain(table)
+        try:
+            self._writer_for(table.schema).write_table(table)
+        except pyarrow.ArrowException as error:
+            raise FileError(f"a block of rows cannot be written: {first_line(error)}") from error
 
     def _writer_for(self, schema: Any) -> Any:
         from pyarrow import csv, parquet
@@ -161,6 +174,18 @@ class _Rows:
 
         if kind is None:
             self._writer_for(pyarrow.schema(self._nothing)).close()
+
+
+def _check_plain(table: Any) -> None:
+    """Raise for columns that a CSV file cannot hold."""
+    from pyarrow import types
+
+    for field in table.schema:
+        if types.is_nested(field.type) or "binary" in str(field.type):
+            raise FileError(
+                f"the column {field.name!r} holds {field.type}, which CSV cannot hold; write a Parquet file (named "
+                ".parquet), or do not keep the column."
+            )
 
 
 def _chosen(places: NDArray[np.intp], names: Sequence[str]) -> Any:

@@ -203,5 +203,7 @@ def check_max_stages(max_stages: Any, n_units: int) -> int:
     if max_stages is None:
         return min(n_units, max(ceil(n_units / 2), 10), _MOST_STAGES)
     if isinstance(max_stages, bool) or not isinstance(max_stages, int | np.integer) or max_stages < 1:
-        raise InvalidParameterError(f"max_stages must be a whole number of at least 1, or None; got {max_stages!r}.")
+        raise InvalidParameterError(
+            f"must be a whole number of at least 1, or None; got {max_stages!r}.", parameter="max_stages"
+        )
     return int(max_stages)

@@ -74,7 +74,8 @@ def _policy(threshold: Any) -> ThresholdPolicy:
     policy = policy_of(threshold)
     if policy.tunes:
         raise InvalidParameterError(
-            "the threshold 'auto' is for EMSCOClassifier, which has rows that judge; give a given design a number, "
-            "one per class or stage, or a Guarantee."
+            "cannot be 'auto' for a given design, which has no rows that judge; give a number, one per class or stage, "
+            "or a Guarantee.",
+            parameter="threshold",
         )
     return policy

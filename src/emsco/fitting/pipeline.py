@@ -37,6 +37,7 @@ from emsco.fitting.settings import Settings, check_chosen
 from emsco.prices.prices import PriceList, check_validation_size, resolve
 from emsco.promises.guarantee import Plan, hopeful
 from emsco.promises.own import SEARCHED, untuned
+from emsco.scoring.choice import choose_point
 from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER, check_objectives
@@ -391,12 +392,3 @@ def _chosen(settings: Settings, front: Front, promising: NDArray[np.intp]) -> in
         with suppress(NoSuchPointError):
             return int(promising[choose_point(front[promising], settings.choose, best=settings.best)])
     return choose_point(front, settings.choose, best=settings.best)
-
-
-def choose_point(front: Front, choose: Any, *, best: str) -> int:
-    """Return the point of a front that ``choose``, a name or limits, stands for."""
-    if isinstance(choose, Mapping):
-        return front.choose(**{"best": best, **choose})
-    if choose == "fitness":
-        return 0
-    return front.knee() if choose == "knee" else front.choose(best=choose)

@@ -167,6 +167,7 @@ def check_calibrable(rehearsal: Rehearsal, classes: NDArray[Any], n_folds: int) 
     counts = np.min([np.bincount(rehearsal.codes[rows], minlength=classes.size) for rows in trained], axis=0)
     if counts.min() < n_folds:
         raise InvalidParameterError(
-            f"calibration takes {n_folds} training rows of each class, but {classes.tolist()[counts.argmin()]!r} has "
-            f"{counts.min()}; add rows, or leave calibration at None."
+            f"needs {n_folds} training rows of each class, but {classes.tolist()[counts.argmin()]!r} has "
+            f"{counts.min()}; add rows, or do not calibrate.",
+            parameter="calibration",
         )

@@ -8,7 +8,7 @@ from emsco.checks import check_cache_bytes, check_flag, check_n_jobs, check_seed
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import Costs
 from emsco.promises.policy import ThresholdPolicy, policy_of
-from emsco.scoring.front import check_choice
+from emsco.scoring.choice import PRESET_CHOICES, check_choice
 from emsco.search.auto import Auto
 from emsco.search.base import Search
 from emsco.search.bestfirst import BestFirst
@@ -18,10 +18,10 @@ from emsco.stages.learners import check_calibration, check_estimator, check_lear
 
 # What parameters left at None stand for.
 PRESETS: dict[str, dict[str, Any]] = {
-    "best": {"search": "auto", "removal": True, "validation": 5, "encoding": "auto", "C": "auto", "choose": "combined"},
+    "best": {"search": "auto", "removal": True, "validation": 5, "encoding": "auto", "C": "auto", "choose": PRESET_CHOICES["best"]},
     "paper": {
         "search": Evolution(), "removal": False, "validation": 1 / 3, "encoding": "linear", "C": 1.0,
-        "choose": "fitness",
+        "choose": PRESET_CHOICES["paper"],
     },
 }  # fmt: skip
 
@@ -86,7 +86,7 @@ def read_settings(parameters: Mapping[str, Any]) -> Settings:
         search=check_search(values["search"]),
         validation=values["validation"],
         choose=values["choose"],
-        best=str(preset["choose"]),
+        best=PRESET_CHOICES[values["preset"]],
         refit=check_flag(values["refit"], "refit"),
         seed=check_seed(values["random_state"]),
         n_jobs=check_n_jobs(values["n_jobs"]),
@@ -107,7 +107,8 @@ def check_search(search: Any) -> Search:
         return Auto()
     if not isinstance(search, Evolution | BestFirst | Exact):
         raise InvalidParameterError(
-            f"search must be 'auto', emsco.Exact(...), emsco.BestFirst(...) or emsco.Evolution(...); got {search!r}."
+            f"must be 'auto', emsco.Exact(...), emsco.BestFirst(...) or emsco.Evolution(...); got {search!r}.",
+            parameter="search",
         )
     return search
 
@@ -118,12 +119,13 @@ def check_chosen(choose: Any, best: str, objectives: tuple[str, ...]) -> None:
         check_choice({"best": best, **choose}, objectives)
     elif not callable(choose) and str(choose) not in ("fitness", "combined", "knee"):
         raise InvalidParameterError(
-            "choose must be 'fitness', 'combined', 'knee', a mapping of arguments for Front.choose, or a function "
-            f"of the front that returns an index; got {choose!r}."
+            "must be 'fitness', 'combined', 'knee', a mapping of arguments for Front.choose, or a function of the "
+            f"front that returns an index; got {choose!r}.",
+            parameter="choose",
         )
 
 
 def _preset(preset: Any) -> dict[str, Any]:
     if not isinstance(preset, str) or preset not in PRESETS:
-        raise InvalidParameterError(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}.")
+        raise InvalidParameterError(f"must be one of {', '.join(PRESETS)}; got {preset!r}.", parameter="preset")
     return PRESETS[preset]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 import csv
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,8 @@ def _model(content: Any, path: Path) -> tuple[Any, dict[str, Any]]:
     model = {name: content[name] for name in ("overhead", "parallel") if content.get(name) is not None}
     if "overhead" in model:
         model["overhead"] = number_of(model["overhead"], f"overhead in {path}")
+        if not 0 <= model["overhead"] < inf:
+            raise InvalidPricesError(f"the overhead in {path} is {model['overhead']}; it is a number of at least 0.")
     if not isinstance(model.get("parallel", False), bool):
         raise InvalidPricesError(f"{path}: parallel is {model['parallel']!r}; it can be true or false.")
     return listed, model

@@ -11,14 +11,16 @@ from difflib import get_close_matches
 from itertools import chain
 from math import fsum
 from typing import Any, TypeAlias
+import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from emsco.exceptions import InvalidInputError, InvalidPricesError
+from emsco.exceptions import InvalidInputError, InvalidPricesError, PriceRoundingWarning, shown
 
 _MAX_TOTAL_TICKS = 2**40  # the largest sum of all prices; times the largest number of samples it fits an int64
 MAX_SAMPLES = 2**22
+_ROUNDING = 0.01  # share of a price that rounding may change without a warning
 _DECIMAL_SCALES = tuple(10.0**decimals for decimals in range(7))
 
 
@@ -254,14 +256,16 @@ def resolve(costs: Costs, column_names: Sequence[str]) -> PriceList:
         return _from_series(costs, names)
     try:
         values = np.asarray(costs, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidPricesError(
-            f"costs must be numbers, a mapping of column name to price, or emsco.Prices; got {costs!r}."
+            f"must be finite numbers, a mapping of column name to price, or emsco.Prices; got {shown(costs)}.",
+            parameter="costs",
         ) from error
     if values.ndim != 1 or values.size != len(names):
         raise InvalidPricesError(
-            f"costs has shape {values.shape}, but the table has {len(names)} columns; give one price per column, or a "
-            "mapping of column name to price."
+            f"has the shape {values.shape}, but the table has {len(names)} columns; give one price per column, or a "
+            "mapping of column name to price.",
+            parameter="costs",
         )
     return _price_list(names, [(i,) for i in range(len(names))], values.tolist())
 
@@ -332,15 +336,16 @@ def _price_list(
     parallel: Any = False,
 ) -> PriceList:
     discount = discount or {}
-    overhead = _price(overhead, "overhead")
+    overhead = _overhead(overhead)
     if not isinstance(parallel, bool | np.bool_):
-        raise InvalidPricesError(f"Prices: parallel must be True or False; got {parallel!r}.")
+        raise InvalidPricesError(f"must be True or False; got {shown(parallel)}.", parameter="parallel")
     groups = _groups(names, group_members or {}, discount)
     full = np.array([_price(value, name) for name, value in zip(names, values, strict=True)])
     own = np.array([_price(discount.get(name, value), name) for name, value in zip(names, values, strict=True)])
     # A case may reach one stage per unit and pay the overhead each time, so the largest sum contains it so often.
     overheads = np.full(len(names) if overhead else 0, overhead)
     ticks, scale = to_ticks(np.concatenate([overheads, full, own] if discount else [overheads, full]))
+    _warn_if_rounded(np.concatenate([overheads, full, own]), scale)
     overhead_ticks, ticks = int(ticks[0]) if overhead else 0, ticks[overheads.size :]
     own_ticks = ticks[-len(names) :]
     shared_prices = np.zeros(groups.shape[1])
@@ -362,13 +367,27 @@ def _price_list(
 
 
 def _price(value: Any, name: str) -> float:
-    try:
-        price = float(value)
-    except (TypeError, ValueError):
-        price = np.nan
+    price = _number(value)
     if not (np.isfinite(price) and price >= 0):
-        raise InvalidPricesError(f"the price of {name!r} is {value!r}; a price is a number of at least 0.")
+        raise InvalidPricesError(f"the price of {name!r} is {shown(value)}; a price is a number of at least 0.")
     return price
+
+
+def _overhead(value: Any) -> float:
+    price = _number(value)
+    if not (np.isfinite(price) and price >= 0):
+        raise InvalidPricesError(f"must be a number of at least 0; got {shown(value)}.", parameter="overhead")
+    return price
+
+
+def _number(value: Any) -> float:
+    """Return a value as a number: NaN if it is none, infinity if it is too large to be one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+    except (TypeError, ValueError):
+        return np.nan
 
 
 def _groups(
@@ -413,6 +432,22 @@ def to_ticks(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:
     if not (np.isfinite(total) and np.isfinite(scale)):
         raise InvalidPricesError(f"the prices add up to {total!r}, which is too large or too small; use another unit.")
     return np.where(values > 0, np.maximum(np.rint(values * scale), 1), 0).astype(np.int64), scale
+
+
+def _warn_if_rounded(values: NDArray[np.float64], scale: float) -> None:
+    """Warn if prices are so far apart that small ones are lost in the sum."""
+    positive = values[values > 0]
+    if scale in _DECIMAL_SCALES or not positive.size:
+        return
+    least, counted = float(positive.min()), float(max(np.rint(positive.min() * scale), 1) / scale)
+    if abs(counted - least) > _ROUNDING * least:
+        warnings.warn(
+            f"the prices range from {least:.4g} to {float(positive.max()):.4g}, too far to add them exactly: "
+            f"{least:.4g} is counted as {counted:.4g}, and figures of cost are rounded. Lower the largest prices: a "
+            "feature that is never worth its price can be dropped.",
+            PriceRoundingWarning,
+            stacklevel=2,
+        )
 
 
 def check_validation_size(n_rows: int) -> None:

@@ -72,10 +72,10 @@ class Guarantee:
             number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
             if not number or not 0 < value < 1:
                 raise InvalidParameterError(
-                    f"{name} of a guarantee must be a share strictly between 0 and 1, such as 0.9; got {value!r}."
+                    f"must be a share strictly between 0 and 1, such as 0.9; got {value!r}.", parameter=name
                 )
         if not isinstance(self.per_class, bool | np.bool_):
-            raise InvalidParameterError(f"per_class must be True or False; got {self.per_class!r}.")
+            raise InvalidParameterError(f"must be True or False; got {self.per_class!r}.", parameter="per_class")
         if self.threshold is not None:
             check_threshold(self.threshold)
 

@@ -112,7 +112,7 @@ class Own(ThresholdPolicy):
     ) -> tuple[RejectRule, ...]:
         """Return the rule that was chosen with each design."""
         if own is None:
-            raise InvalidParameterError("the threshold was set to 'auto' after fit; fit again to choose thresholds.")
+            raise InvalidParameterError("was set to 'auto' after fit; fit again to choose it.", parameter="threshold")
         n_stages = (designs.max(axis=1) + 1).tolist()
         return tuple(rule_of(exit_at, last_at, n) for (exit_at, last_at), n in zip(own.tolist(), n_stages, strict=True))
 
@@ -148,7 +148,8 @@ class Calibrated(ThresholdPolicy):
         """Return the calibrated rule of each design."""
         if not promises or promises[0].guarantee != self.threshold:
             raise InvalidParameterError(
-                f"the threshold was set to {self.threshold!r} after fit; a promise needs calibration: fit again."
+                f"was set to {self.threshold!r} after fit; a promise needs calibration: fit again.",
+                parameter="threshold",
             )
         return tuple(promise.rule for promise in promises)
 

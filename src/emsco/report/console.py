@@ -1,17 +1,20 @@
 """Fitted classifiers and their results as tables in a terminal."""
 
+from collections.abc import Iterable
 from pathlib import Path
 import sys
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table as Grid
 from rich.text import Text
 
 from emsco.deployed.evaluation import Evaluation, Result, by_objectives
 from emsco.deployed.model import Deployed, the_front
+from emsco.exceptions import printable
 from emsco.report.learning import judged, learning_record
 from emsco.scoring.words import describe, in_brief, never_bought
 
@@ -19,9 +22,18 @@ _LEAST_BUYS = 24  # characters for the design, beside the other columns
 _WIDE = 110  # characters; a narrower terminal shows an interval below its figure
 
 
+class SafeConsole(Console):
+    """A console that prints no control characters but its own: names and notes of a model may hold anything."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Return the parts to print."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(printable(segment.text), segment.style)
+
+
 def console() -> Console:
     """Return the console for tables: as wide as the terminal, or 110 characters where there is none."""
-    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    return SafeConsole(width=None if sys.stdout.isatty() else 110, highlight=False)
 
 
 def say(text: str) -> None:

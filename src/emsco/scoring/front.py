@@ -1,7 +1,8 @@
 """Front: the result of a search, best first."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, overload
 
@@ -14,6 +15,7 @@ from emsco.designs.operators.elitism import best_first
 from emsco.designs.partition import acquired_sets, stage_counts
 from emsco.exceptions import InvalidParameterError, NoSuchPointError
 from emsco.prices.prices import PriceList
+from emsco.scoring.choice import check_choice
 from emsco.scoring.intervals import binomial_intervals, mean_and_error, mean_intervals
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE, Aims, measure
 from emsco.scoring.ranking import norm
@@ -278,7 +280,8 @@ class Front:
         }
         allowed = np.flatnonzero(np.logical_and.reduce(list(within.values())))
         if not allowed.size:
-            raise NoSuchPointError(self._nearest_miss({k: v for k, v in limits.items() if v is not None}, within))
+            asked = {name: value for name, value in limits.items() if value is not None}
+            raise NoSuchPointError(asked, self._nearest_miss(asked, within))
         keys = self._keys()
         return allowed[np.lexsort([keys[name][allowed] for name in ("cost", "coverage", "accuracy", best)])]
 
@@ -327,20 +330,17 @@ class Front:
         distance = np.sqrt((beyond**2).sum(axis=1)) * -np.sign(beyond.sum(axis=1))
         return int(np.argmax(distance.round(9)))
 
-    def _nearest_miss(self, limits: dict[str, Any], within: dict[str, NDArray[np.bool_]]) -> str:
-        """Return a message that offers, for each limit, the nearest value at which the other limits hold."""
+    def _nearest_miss(self, limits: Iterable[str], within: dict[str, NDArray[np.bool_]]) -> dict[str, float]:
+        """Return for each limit the nearest value at which the other limits hold, to four digits, if there is one."""
         figure = {"max_cost": self.mean_cost, "min_coverage": self.coverage, "min_accuracy": self.accuracy}
-        offers = []
+        nearest = {}
         for name in limits:
             others = np.logical_and.reduce([held for other, held in within.items() if other != name])
             possible = figure[name][others & ~np.isnan(figure[name])]
             if possible.size:
-                nearest = possible.min() if name == "max_cost" else possible.max()
-                offers.append(f"{name} = {nearest:.4g}")
-        asked = ", ".join(f"{name} = {value:g}" for name, value in limits.items())
-        if not offers:
-            return f"no point of the front has {asked}, and relaxing one of these is not enough; relax two of them."
-        return f"no point of the front has {asked}; set {' or '.join(offers)} instead."
+                upwards = name == "max_cost"
+                nearest[name] = _to_four_digits(possible.min() if upwards else possible.max(), upwards=upwards)
+        return nearest
 
     def __iter__(self) -> Iterator[FrontPoint]:
         return (self[i] for i in range(len(self)))
@@ -445,30 +445,10 @@ _PER_POINT = (
 )  # fmt: skip
 
 
-def check_choice(choice: Mapping[str, Any], objectives: tuple[str, ...]) -> None:
-    """Raise unless these are valid arguments for ``Front.choose`` on a front with these objectives."""
-    with_error = ("accuracy", "coverage", "cost", "combined")
-    bests = tuple(dict.fromkeys((*with_error, "fitness", *objectives)))
-    names = ("max_cost", "min_coverage", "min_accuracy", "best", "one_standard_error")
-    unknown = sorted(str(name) for name in choice if name not in names)
-    if unknown:
-        raise InvalidParameterError(f"a point is chosen by {', '.join(names)}; got {', '.join(unknown)}.")
-    for name in names[:3]:
-        value = choice.get(name)
-        number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-        most = np.inf if name == "max_cost" else 1
-        if value is not None and not (number and 0 <= value <= most):
-            wanted = "a number of at least 0" if name == "max_cost" else "a share between 0 and 1, such as 0.9"
-            raise InvalidParameterError(f"{name} must be {wanted}; got {value!r}.")
-    best, one_standard_error = choice.get("best", "fitness"), choice.get("one_standard_error", False)
-    if best not in bests:
-        raise InvalidParameterError(f"best must be one of {', '.join(bests)}; got {best!r}.")
-    if not isinstance(one_standard_error, bool | np.bool_):
-        raise InvalidParameterError(f"one_standard_error must be True or False; got {one_standard_error!r}.")
-    if one_standard_error and best not in with_error:
-        raise InvalidParameterError(
-            f"one_standard_error goes with best = {', '.join(with_error)}; the error of {best} is not known."
-        )
+def _to_four_digits(value: float, *, upwards: bool) -> float:
+    """Return a number of four digits that is not below, or not above, a value."""
+    with localcontext(prec=4, rounding=ROUND_CEILING if upwards else ROUND_FLOOR):
+        return float(+Decimal(repr(float(value))))
 
 
 def make_front(

@@ -266,11 +266,13 @@ def check_objectives(objectives: Any, class_counts: IntArray) -> Aims | None:
     if objectives is None:
         return None
     if isinstance(objectives, str) or not isinstance(objectives, Sequence) or len(objectives) < 2:
-        raise InvalidParameterError(f"objectives must list at least two of {_CHOICES}; got {objectives!r}.")
+        raise InvalidParameterError(
+            f"must list at least two of {_CHOICES}; got {objectives!r}.", parameter="objectives"
+        )
     aims = Aims(objectives, class_counts)
     twice = sorted({name for name in aims.names if aims.names.count(name) > 1})
     if twice:
-        raise InvalidParameterError(f"objectives holds {', '.join(twice)} twice; give each once, by a name of its own.")
+        raise InvalidParameterError(f"has {', '.join(twice)} twice; give each once.", parameter="objectives")
     return None if aims.names == PAPER else aims
 
 
@@ -337,17 +339,25 @@ def _aim(objective: Any, class_counts: IntArray) -> _Aim:
         return _loss_aim(objective, class_counts)
     if isinstance(objective, Objective):
         if objective.name in (*_AIMS, *_TAKEN):
-            raise InvalidParameterError(f"an objective cannot be named {objective.name!r}, which means another one.")
+            raise InvalidParameterError(
+                f"has an Objective named {objective.name!r}, the name of another one; rename it.",
+                parameter="objectives",
+            )
         return _own_aim(objective)
     if isinstance(objective, str) and objective == "loss":
-        raise InvalidParameterError("the objective 'loss' needs prices: give emsco.Loss(matrix, reject) in its place.")
+        raise InvalidParameterError(
+            "has 'loss', which needs prices: give emsco.Loss(matrix, reject) in its place.", parameter="objectives"
+        )
     aim = _AIMS.get(objective) if isinstance(objective, str) else None
     if aim is None:
-        raise InvalidParameterError(f"objectives must list at least two of {_CHOICES}; got {objective!r} among them.")
+        raise InvalidParameterError(
+            f"must list at least two of {_CHOICES}; got {objective!r} among them.", parameter="objectives"
+        )
     if aim.name in ("fpr", "fnr") and class_counts.size != 2:
         raise InvalidParameterError(
-            f"the objective {aim.name!r} is for two classes, the second being the positive one; y has "
-            f"{class_counts.size}. Use 'worst_class_accuracy', emsco.Loss(...) or emsco.Objective(...)."
+            f"has {aim.name}, which is for two classes; there are {class_counts.size}. Use worst_class_accuracy or a "
+            "loss.",
+            parameter="objectives",
         )
     return aim
 

@@ -138,7 +138,7 @@ def check_threshold(threshold: Any) -> float:
     number = isinstance(threshold, int | float | np.integer | np.floating) and not isinstance(threshold, bool)
     if not number or not 0 <= threshold <= 1:
         raise InvalidParameterError(
-            f"threshold must be a probability between 0 and 1, such as 0.75; got {threshold!r}."
+            f"must be a probability between 0 and 1, such as 0.75; got {threshold!r}.", parameter="threshold"
         )
     return float(threshold)
 
@@ -153,7 +153,7 @@ def check_rule(threshold: Any) -> None:
         check_threshold(threshold)
         return
     if not entries:
-        raise InvalidParameterError("threshold is empty; give a number, one per class, or one per stage.")
+        raise InvalidParameterError("is empty; give a number, one per class, or one per stage.", parameter="threshold")
     for entry in entries:
         check_threshold(entry)
 
@@ -194,11 +194,14 @@ def _by_class(threshold: Mapping[Any, float], classes: list[Any]) -> list[float]
             wrong = [other for other in threshold if str(other) not in names]
             stray = f", and names {shorten(wrong)}, which is no class" if wrong else ""
             raise InvalidParameterError(
-                f"threshold has no entry for the class {label!r}{stray}; give one for each of {shorten(classes)}."
+                f"has no entry for the class {label!r}{stray}; give one for each of {shorten(classes)}.",
+                parameter="threshold",
             )
         bars.append(float(left.pop(key)))
     if left:
-        raise InvalidParameterError(f"threshold names {shorten(list(left))}, but the classes are {shorten(classes)}.")
+        raise InvalidParameterError(
+            f"names {shorten(list(left))}, but the classes are {shorten(classes)}.", parameter="threshold"
+        )
     return bars
 
 

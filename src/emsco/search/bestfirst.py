@@ -82,10 +82,12 @@ class BestFirst:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
                 other = f", or {CHAINS!r}" if name == "start" else ""
-                raise InvalidParameterError(f"{name} must be a whole number of at least {least}{other}; got {value!r}.")
+                raise InvalidParameterError(
+                    f"must be a whole number of at least {least}{other}; got {value!r}.", parameter=name
+                )
         number = isinstance(self.focus, int | float | np.integer | np.floating) and not isinstance(self.focus, bool)
         if not number or not 0 <= self.focus <= 1:
-            raise InvalidParameterError(f"focus must be a share between 0 and 1; got {self.focus!r}.")
+            raise InvalidParameterError(f"must be a share between 0 and 1; got {self.focus!r}.", parameter="focus")
 
     def check(self, task: Task) -> None:
         """Accept any task."""

@@ -68,13 +68,15 @@ class Evolution:
             if name == "patience" and value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise InvalidParameterError(f"{name} must be a whole number of at least {least}; got {value!r}.")
+                raise InvalidParameterError(
+                    f"must be a whole number of at least {least}; got {value!r}.", parameter=name
+                )
         for name in ("mutation_rate", "recombination_rate", "elite_fraction", "init_rate"):
             if not _is_number(getattr(self, name)) or not 0 <= getattr(self, name) <= 1:
-                raise InvalidParameterError(f"{name} must be between 0 and 1; got {getattr(self, name)!r}.")
+                raise InvalidParameterError(f"must be between 0 and 1; got {getattr(self, name)!r}.", parameter=name)
         for name in ("stage_bias", "epsilon"):
             if not _is_number(getattr(self, name)) or not 0 < getattr(self, name) < np.inf:
-                raise InvalidParameterError(f"{name} must be a positive number; got {getattr(self, name)!r}.")
+                raise InvalidParameterError(f"must be a positive number; got {getattr(self, name)!r}.", parameter=name)
 
     def check(self, task: Task) -> None:
         """Accept any task."""

@@ -22,20 +22,23 @@ def check_learning(encoding: Any, C: Any, *, automatic: bool = True) -> None:
     """Raise unless encoding and C are valid."""
     known = (*ENCODINGS, "auto") if automatic else ENCODINGS
     if not isinstance(encoding, str) or encoding not in known:
-        raise InvalidParameterError(f"encoding must be one of {', '.join(known)}; got {encoding!r}.")
+        raise InvalidParameterError(f"must be one of {', '.join(known)}; got {encoding!r}.", parameter="encoding")
     number = isinstance(C, int | float | np.integer | np.floating) and not isinstance(C, bool)
     if not (automatic and isinstance(C, str) and C == "auto") and not (number and 0 < C < np.inf):
-        raise InvalidParameterError(f"C must be a positive number{' or auto' if automatic else ''}; got {C!r}.")
+        raise InvalidParameterError(
+            f"must be a positive number{' or auto' if automatic else ''}; got {C!r}.", parameter="C"
+        )
 
 
 def check_products(products: Any, estimator: Any) -> bool:
     """Return whether stages use products of columns."""
     if not isinstance(products, bool | np.bool_):
-        raise InvalidParameterError(f"products must be True or False; got {products!r}.")
+        raise InvalidParameterError(f"must be True or False; got {products!r}.", parameter="products")
     if products and estimator is not None:
         raise InvalidParameterError(
-            "products are for logistic stages; an estimator of your own gets them from scikit-learn's "
-            "PolynomialFeatures(interaction_only=True) in a pipeline before it."
+            "is for logistic stages. In Python, put PolynomialFeatures(interaction_only=True) in a pipeline before an "
+            "estimator of your own.",
+            parameter="products",
         )
     return bool(products)
 
@@ -44,7 +47,7 @@ def check_estimator(estimator: Any, name: str) -> Any:
     """Return the classifier for the value of a parameter."""
     if isinstance(estimator, str):
         if estimator != "boosting":
-            raise InvalidParameterError(f"{name} must be a classifier, 'boosting' or None; got {estimator!r}.")
+            raise InvalidParameterError(f"must be a classifier, 'boosting' or None; got {estimator!r}.", parameter=name)
         return boosting()
     return estimator
 
@@ -53,6 +56,6 @@ def check_calibration(calibration: Any) -> str | None:
     """Return how probabilities are calibrated."""
     if calibration not in (None, "sigmoid", "isotonic", "temperature"):
         raise InvalidParameterError(
-            f"calibration must be 'sigmoid', 'isotonic', 'temperature' or None; got {calibration!r}."
+            f"must be 'sigmoid', 'isotonic', 'temperature' or None; got {calibration!r}.", parameter="calibration"
         )
     return None if calibration is None else str(calibration)

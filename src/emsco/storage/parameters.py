@@ -12,6 +12,7 @@ from emsco.designs.partition import check_max_stages
 from emsco.exceptions import EmscoError, ModelFileError, shown
 from emsco.prices.prices import Costs, PriceList, Prices
 from emsco.promises.guarantee import Guarantee
+from emsco.scoring.choice import PRESET_CHOICES
 from emsco.scoring.objectives import Loss, Objective
 from emsco.stages.learners import check_calibration, check_estimator, check_learning
 from emsco.storage.container import damaged
@@ -31,7 +32,6 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "estimator": None, "random_state": None, "n_jobs": None,
     },
 }  # fmt: skip
-PRESETS = ("best", "paper")
 ESTIMATORS = {"estimator", "final_estimator"}  # parameters that may be classifiers, kept apart
 # Where the settings of searches are; serving a model imports none of them.
 _SEARCHES = {
@@ -111,7 +111,7 @@ def parameters_from_json(record: Fields, known: Iterable[str]) -> dict[str, Any]
 
 def _check(parameters: Mapping[str, Any]) -> None:
     """Raise where a number or a name is out of range."""
-    if parameters.get("preset", "best") not in PRESETS:
+    if parameters.get("preset", "best") not in PRESET_CHOICES:
         raise damaged(f"there is no preset {shown(parameters['preset'])}")
     encoding, C = parameters.get("encoding"), parameters.get("C")
     check_max_stages(parameters.get("max_stages"), 1)

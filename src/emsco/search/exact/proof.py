@@ -55,22 +55,26 @@ class Exact:
     def __post_init__(self) -> None:
         designs, limit = self.max_designs, self.time_limit
         if designs is not None and (isinstance(designs, bool) or not isinstance(designs, int) or designs < 1):
-            raise InvalidParameterError(f"max_designs must be a whole number of at least 1, or None; got {designs!r}.")
+            raise InvalidParameterError(
+                f"must be a whole number of at least 1, or None; got {designs!r}.", parameter="max_designs"
+            )
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0):
-            raise InvalidParameterError(f"time_limit must be a positive number of seconds, or None; got {limit!r}.")
+            raise InvalidParameterError(f"must be a positive number of seconds; got {limit!r}.", parameter="time_limit")
 
     def check(self, task: Task) -> None:
         """Raise unless a frontier of such designs can be proven."""
         if task.rule.n_rows > 1:
             raise InvalidParameterError(
-                "Exact() looks at each feature set once, whatever the stage it is owned at, so it cannot search with a "
-                f"threshold per stage ({task.rule}); use BestFirst() or Evolution(), or one threshold for all stages."
+                f"cannot be exact with a threshold per stage ({task.rule}); search best-first (BestFirst) or by "
+                "evolution (Evolution), or give one threshold for all stages.",
+                parameter="search",
             )
         others = [] if task.aims is None else [name for name in task.aims.names if name not in PAPER]
         if others:
             raise InvalidParameterError(
-                f"Exact() proves frontiers of coverage, accuracy and cost, not of {', '.join(others)}; use BestFirst() "
-                "or Evolution()."
+                f"cannot be exact with the objectives {', '.join(others)}: an exact search proves fronts of coverage, "
+                "accuracy and cost. Search best-first (BestFirst) or by evolution (Evolution).",
+                parameter="search",
             )
 
     def search(self, judge: Judge, run: Run, *, max_bytes: int = MAX_STATE_BYTES) -> Searched:
@@ -132,15 +136,16 @@ def check_affordable(
 ) -> None:
     """Raise if the space is too large, with its size, the time it would take, and what to do."""
     n_designs = count_solutions(n_units, max_stages, removal=removal)
-    advice = "use fewer stages (max_stages), buy features together (Prices units), or search with BestFirst"
-    advice = f"buy every feature (removal=False), {advice}" if removal else advice
+    advice = "allow fewer stages, buy features together as one unit, or search best-first"
+    advice = f"buy every feature (no removal), {advice}" if removal else advice
     size = {"n_units": n_units, "max_stages": max_stages, "n_samples": n_samples, "n_jobs": n_jobs}
     seconds = estimate_seconds(**size, removal=removal)
     limit = f"max_designs is {settings.max_designs:,}" if settings.max_designs else "the limit is one hour"
     if seconds > _MAX_SECONDS if settings.max_designs is None else n_designs > settings.max_designs:
         raise SpaceTooLargeError(
             f"{n_units} features in at most {max_stages} stages make {n_designs:.4g} designs, about "
-            f"{_duration(seconds)} with {n_jobs} threads; {limit}. To go on, {advice}, or set a larger max_designs."
+            f"{_duration(seconds)} with {n_jobs} threads; {limit}. To go on, {advice}, or, in Python, set a larger "
+            "max_designs."
         )
     if n_units > _MAX_UNITS or bytes_needed(n_units, n_samples, n_jobs) > _MAX_BYTES:
         raise SpaceTooLargeError(

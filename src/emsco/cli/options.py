@@ -1,0 +1,148 @@
+"""What the commands share: options, messages, and which option sets which parameter of the library."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from emsco.exceptions import EmscoError, printable
+
+INTERRUPTED = 130  # exit code
+OPTIONS = {  # a parameter of the library, and the option that sets it
+    "C": "--regularisation",
+    "accuracy": "--guarantee",
+    "best": "--best",
+    "calibration": "--calibration",
+    "confidence": "--confidence",
+    "costs": "--costs",
+    "encoding": "--encoding",
+    "estimator": "--estimator",
+    "final_estimator": "--final",
+    "max_cost": "--max-cost",
+    "max_stages": "--max-stages",
+    "min_accuracy": "--min-accuracy",
+    "min_coverage": "--min-coverage",
+    "n_jobs": "--jobs",
+    "objectives": "--objective",
+    "one_standard_error": "--one-standard-error",
+    "overhead": "--overhead",
+    "parallel": "--parallel",
+    "per_class": "--guarantee-per-class",
+    "point": "POINT",
+    "preset": "--preset",
+    "products": "--products",
+    "random_state": "--seed",
+    "refit": "--refit",
+    "removal": "--removal",
+    "search": "--search",
+    "threshold": "--threshold",
+    "time_limit": "--time-limit",
+    "validation": "--validation",
+    "y": "--target",
+}
+OBJECTIVES = ["coverage", "accuracy", "cost", "fpr", "fnr", "stages", "worst_class_accuracy", "loss"]
+FIGURES = ["fitness", "combined", *OBJECTIVES]  # that points of a front can be sorted by, and chosen
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+MODEL = click.argument("model", type=FILE, metavar="MODEL")
+DATA = click.argument("data", type=FILE, metavar="DATA")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of tables.")
+FILE_ENCODING = click.option("--file-encoding", default="utf-8", show_default=True, help="Encoding of CSV files.")
+TRUTH = click.option("--target", metavar="COLUMN", help="Column that holds the true label.  [default: as in fit]")
+BEST = click.option(
+    "--best",
+    type=click.Choice(FIGURES),
+    metavar="FIGURE",
+    help="Figure that decides between the designs within the limits: fitness, accuracy, coverage, cost, combined "
+    "(coverage + accuracy + saved share of the price of all features), or an objective of the search.  [default: best: "
+    "combined, paper: fitness]",
+)
+KNEE = click.option("--knee", is_flag=True, help="Take the design at the knee of the front.")
+ONE_ERROR = click.option(
+    "--one-standard-error",
+    is_flag=True,
+    help="Take the simplest design that is at most one standard error worse than the --best one.",
+)
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def limits(command: _Function) -> _Function:
+    """Add the options that keep points of the front within limits."""
+    for option in (
+        click.option("--min-accuracy", type=float, metavar="SHARE", help="Least share of correct labels."),
+        click.option("--min-coverage", type=float, metavar="SHARE", help="Least share of labelled cases."),
+        click.option("--max-cost", type=float, metavar="PRICE", help="Highest mean cost per case."),
+    ):
+        command = option(command)
+    return command
+
+
+def choice_of(
+    max_cost: float | None,
+    min_coverage: float | None,
+    min_accuracy: float | None,
+    best: str | None,
+    knee: bool,
+    one_standard_error: bool,
+) -> str | dict[str, Any] | None:
+    """Return how the options choose a point, as ``choose`` of a classifier; None if no option was given."""
+    figures = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy, "best": best}
+    given: dict[str, Any] = {name: value for name, value in figures.items() if value is not None}
+    if one_standard_error:
+        if best not in ("accuracy", "coverage", "cost", "combined"):
+            raise click.UsageError("--one-standard-error needs --best accuracy, coverage, cost or combined.")
+        given["one_standard_error"] = True
+    if knee and given:
+        raise click.UsageError("--knee chooses by itself; leave out limits, --best and --one-standard-error.")
+    return "knee" if knee else given or None
+
+
+class Command(click.Command):
+    """A command whose errors name the options that set the parameters they are about.
+
+    Parameters
+    ----------
+    names : mapping of str to str
+        Options of this command that are called differently than in ``OPTIONS``, by parameter.
+    **rest
+        As in ``click.Command``.
+    """
+
+    def __init__(self, *arguments: Any, names: Mapping[str, str] | None = None, **rest: Any) -> None:
+        super().__init__(*arguments, **rest)
+        self.names = {**OPTIONS, **(names or {})}
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error of the library becomes one line."""
+        try:
+            return super().invoke(ctx)
+        except EmscoError as error:
+            raise Failure(error.with_names(self.names)) from error
+
+
+class Failure(click.ClickException):
+    """An error in the input."""
+
+    def show(self, file: Any = None) -> None:
+        """Print the error as one line."""
+        fail(self.message)
+
+
+def fail(message: str) -> int:
+    """Print an error as one line; return the exit code."""
+    click.echo(f"error: {printable(' '.join(message.splitlines()))}", err=True)
+    return 1
+
+
+def show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Print a warning as one line."""
+    click.echo(f"warning: {printable(' '.join(str(message).split()))}", err=True)
+
+
+def not_over(output: Path, *inputs: Path | None) -> None:
+    """Raise if the output would replace a file that the command reads."""
+    for path in inputs:
+        if path is not None and path.exists() and output.exists() and output.samefile(path):
+            raise click.UsageError(f"-o {output}: this file is read by the command; give another name to write to.")

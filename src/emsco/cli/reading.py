@@ -1,0 +1,88 @@
+"""What commands read: model files, tables with labels, and what a classifier knows of its columns and rules.
+
+Commands see a classifier through its public attributes and through the functions of this file.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from emsco.cli.options import show_warning
+
+if TYPE_CHECKING:
+    from emsco.data.encoding import ColumnCode
+    from emsco.deployed.evaluation import Evaluation
+    from emsco.scoring.rejection import RejectRule
+
+
+def load_model(path: Path, *, searched: bool = False) -> Any:
+    """Return the classifier in a model file; with ``searched`` it must have a front."""
+    from emsco.estimators import load
+
+    clf = load(path)
+    if searched and not hasattr(clf, "front_"):
+        raise click.UsageError(f"{path} holds one given design: there is no front to choose from.")
+    return clf
+
+
+def column_codes(clf: Any) -> "list[ColumnCode]":
+    """Return how a classifier reads its columns."""
+    codes: list[ColumnCode] = clf.deployed_.encoder.codes
+    return codes
+
+
+def rule_in_use(clf: Any) -> "RejectRule":
+    """Return the thresholds of the design in use."""
+    rule: RejectRule = clf.deployed_.rule
+    return rule
+
+
+def chosen_point(clf: Any, choice: str | dict[str, Any]) -> int:
+    """Return the point of the front that options choose."""
+    from emsco.scoring.choice import PRESET_CHOICES, choose_point
+
+    return choose_point(clf.front_, choice, best=PRESET_CHOICES[clf.preset])
+
+
+def read_labelled(
+    file: Any, features: list[str], target: str, numbers: list[str] | None = None
+) -> tuple[Any, Any, int]:
+    """Return features and labels of the rows that have a label, and how many rows these are."""
+    import numpy as np
+
+    from emsco.data.table import Table
+
+    table = file.read([*features, target], numbers=numbers)
+    if not features:
+        raise click.UsageError(f"{file.path} has no column but {target}: there is nothing to predict it from.")
+    known = np.flatnonzero(~np.asarray(table.column(target).is_null()))
+    if known.size < table.num_rows:
+        show_warning(f"{table.num_rows - known.size} rows of {file.path} have no {target}; they are left out.")
+    table = table.take(known)
+    y = Table(table.select([target])).column(0)
+    if y.dtype.kind == "f" and y.size and (y == np.floor(y)).all():
+        y = y.astype(np.int64)
+    return table.select(features), y, int(known.size)
+
+
+def evaluate_file(clf: Any, data: Path, target: str | None, file_encoding: str) -> "Evaluation":
+    """Return the results of a classifier on the labelled cases of a file."""
+    from emsco.data.encoding import NumberCode
+    from emsco.data.files import TableFile
+
+    target = target or clf.notes_.get("target")
+    if target is None:
+        raise click.UsageError("the model does not know which column holds the label; give --target.")
+    file = TableFile(data, encoding=file_encoding)
+    file.require([target])
+    codes = column_codes(clf)
+    features = [code.name for code in codes if code.name in file.names]
+    if not features:
+        raise click.UsageError(f"{data} has none of the columns that the model knows.")
+    numbers = [code.name for code in codes if isinstance(code, NumberCode)]
+    if clf.classes_.dtype.kind in "iuf":
+        numbers.append(target)
+    X, y, _ = read_labelled(file, features, target, numbers)
+    evaluation: Evaluation = clf.evaluate(X, y)
+    return evaluation

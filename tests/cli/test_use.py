@@ -1,0 +1,29 @@
+import json
+
+import emsco
+from tests.cli.calls import call
+
+
+def test_use_takes_the_knee_and_the_simplest(model, capsys):
+    front = emsco.load(model).front_
+    call(capsys, "use", model, "--knee")
+    assert emsco.load(model).point_ == front.knee()
+    call(capsys, "use", model, "--best", "accuracy", "--one-standard-error", "--max-cost", 500)
+    assert emsco.load(model).point_ == front.choose(best="accuracy", one_standard_error=True, max_cost=500)
+    call(capsys, "use", model, "--best", "combined")
+    assert emsco.load(model).point_ == front.combined.argmax()
+    assert "not both" in call(capsys, "use", model, 1, "--knee", expect=2).err
+
+
+def test_use_puts_another_point_into_use_and_keeps_the_rest(model, capsys):
+    before = emsco.load(model)
+    call(capsys, "use", model, 3)
+    after = emsco.load(model)
+    assert after.point_ == 3
+    assert after.evaluation_ == before.evaluation_
+    assert after.notes_ == before.notes_
+    assert json.loads(call(capsys, "use", model, "--best", "cost", "--json").out)["in_use"]
+    assert emsco.load(model).point_ == before.front_.choose(best="cost")
+    assert "error: POINT must be one of the points 0 to" in call(capsys, "use", model, 999, expect=1).err
+    assert "give the number of a point, limits" in call(capsys, "use", model, expect=2).err
+    assert "not both" in call(capsys, "use", model, 1, "--max-cost", 3, expect=2).err
