@@ -7,7 +7,7 @@ import subprocess
 import sys
 import warnings
 
-from lightgbm import Booster
+from lightgbm import Booster, LGBMClassifier
 import numpy as np
 from numpy.testing import assert_array_equal
 import pytest
@@ -103,6 +103,10 @@ def test_an_estimator_that_is_not_on_the_list_is_refused_by_name_when_it_is_save
         (make_pipeline(OneHotEncoder(drop="first", handle_unknown="ignore"), LogisticRegression()), "drop"),
         (SVC(kernel=np.dot), "kernel"),
         (LogisticRegression(n_jobs=10_000), "n_jobs"),
+        (LGBMClassifier(nthreads=10_000), "known settings only"),
+        (LGBMClassifier(max_bin="255 num_threads=10000"), "a number from"),
+        (LGBMClassifier(num_leaves="31 num_threads=10000"), "num_leaves"),
+        (LGBMClassifier(importance_type="split num_threads=10000"), "importance_type"),
     ],
 )
 def test_settings_that_a_file_cannot_hold_are_refused_by_name(estimator, says):

@@ -18,7 +18,10 @@ from emsco.stages.learners import check_calibration, check_estimator, check_lear
 
 # What parameters left at None stand for.
 PRESETS: dict[str, dict[str, Any]] = {
-    "best": {"search": "auto", "removal": True, "validation": 5, "encoding": "auto", "C": "auto", "choose": PRESET_CHOICES["best"]},
+    "best": {
+        "search": "auto", "removal": True, "validation": 5, "encoding": "auto", "C": "auto",
+        "choose": PRESET_CHOICES["best"],
+    },
     "paper": {
         "search": Evolution(), "removal": False, "validation": 1 / 3, "encoding": "linear", "C": 1.0,
         "choose": PRESET_CHOICES["paper"],

@@ -96,8 +96,9 @@ def wholes(*shape: Size, least: int = 0, below: int | str = 2**62) -> Check:
 def labels(value: Any, here: Here) -> NDArray[Any]:
     """Check the classes: codes of classes in ascending order."""
     array = _sized(value, "iuf", ("k",), here)
+    require(0 < array.size <= MOST_CLASSES, f"{MOST_CLASSES} classes at most")
     codes = array.tolist()
-    require(0 < len(codes) <= MOST_CLASSES and all(code in range(MOST_CLASSES) for code in codes), "codes of classes")
+    require(all(code in range(MOST_CLASSES) for code in codes), "codes of classes")
     require(all(a < b for a, b in pairwise(codes)), "classes in ascending order")
     here.bind("l", 1 if len(codes) == 2 else len(codes))
     return array

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from emsco.exceptions import shown
 from emsco.storage.estimator_checks import (
     MOST_CLASSES,
     Check,
@@ -117,6 +118,20 @@ def _foreign(value: Any, here: Here) -> Foreign:
     return value  # type: ignore[no-any-return]
 
 
+def _light_others(value: Any, here: Here) -> dict[str, Any]:
+    """Check further settings of LightGBM, which reads them from one text: numbers only, of names that are known."""
+    known = isinstance(value, dict) and set(value) <= set(_LIGHT_OTHERS)
+    require(known, f"known settings only, {', '.join(_LIGHT_OTHERS)}, but {shown(value)}")
+    return {name: item if isinstance(item, bool) else number()(item, here) for name, item in value.items()}
+
+
+_LIGHT_NUMBERS = ("num_leaves", "max_depth", "learning_rate", "n_estimators", "subsample_for_bin", "min_split_gain",
+                  "min_child_weight", "min_child_samples", "subsample", "subsample_freq", "colsample_bytree",
+                  "reg_alpha", "reg_lambda")  # fmt: skip
+_LIGHT_OTHERS = ("verbose", "verbosity", "max_bin", "min_data_in_bin", "is_unbalance", "scale_pos_weight",
+                 "extra_trees", "path_smooth", "max_delta_step", "feature_fraction_bynode", "deterministic",
+                 "force_col_wise", "force_row_wise", "seed", "extra_seed", "bagging_seed", "feature_fraction_seed",
+                 "data_random_seed")  # fmt: skip
 _SIZES: dict[str, Check] = {"n_features_in_": size("f"), "classes_": labels}
 _MEMBERS = _unused("named_estimators_", "_n_feature_outs", "feature_names_in_")
 _TREE = Spec(
@@ -294,11 +309,16 @@ _CLASSIFIERS: dict[str, Spec] = {
             "_objective": one_of("binary", "multiclass"),
             "_Booster": booster,
             "_le": part("LabelEncoder", same=("k",)),
-            "_other_params": plain,
         },
         _unused("_evals_result", "_best_score", "_best_iteration", "_class_weight", "_class_map",
-                "_fitted_with_feature_names", "fitted_"),
-        {"objective": one_of(None, "binary", "multiclass")},
+                "_fitted_with_feature_names", "fitted_", "_other_params"),
+        {
+            **dict.fromkeys(_LIGHT_NUMBERS, number()),
+            "objective": one_of(None, "binary", "multiclass"),
+            "boosting_type": one_of("gbdt", "dart", "rf", "goss"),
+            "importance_type": one_of("split", "gain"),
+            "_other_params": _light_others,
+        },
         finish_light,
     ),
     "AdaBoostClassifier": Spec(

@@ -154,11 +154,13 @@ def _listed(value: Any, kinds: Sequence[str]) -> Spec:
 def _settings(value: Foreign, spec: Spec, state: dict[str, Any], here: Here) -> dict[str, Any]:
     """Take the settings of a class out of its state; those that are missing keep their defaults."""
     settings: dict[str, Any] = {}
-    for name, parameter in inspect.signature(_class(value)).parameters.items():
+    parameters = inspect.signature(_class(value)).parameters
+    for name, parameter in parameters.items():
         if parameter.kind is parameter.VAR_KEYWORD:
             others = value.state.get("_other_params", {})
             require(isinstance(others, dict), "other settings")
-            settings |= {str(key): plain(state.pop(key, None), here) for key in others}
+            given = {key: state.pop(key, None) for key in others if key not in parameters}
+            settings |= spec.settings["_other_params"](given, here)
         elif name in state:
             common = {**EVERYWHERE, "random_state": seed}
             _keep(settings, name, spec.settings.get(name, common.get(name, plain)), state.pop(name), here)
