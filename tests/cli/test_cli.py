@@ -158,7 +158,7 @@ def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
     assert (clf.validation, clf.encoding, clf.C, clf.removal) == (3, "spline", 0.3, True)
     assert "logistic regression with C = 0.3; numbers are encoded as ranks with spline terms." in printed
     assert "in 3 folds, each row by stages trained without it" in printed
-    assert f"On {clf.front_.n_samples} out-of-fold rows, on which the design was selected (optimistic)" in printed
+    assert f"On {clf.front_.n_samples} out-of-fold rows, which also selected the design (optimistic)" in printed
     assert f"Figures of {clf.front_.n_samples} out-of-fold rows" in " ".join(call(capsys, "front", out).out.split())
     assert "validation rows" not in printed
     printed = call(capsys, *fit, "--validation", "0.4", "--regularisation", "auto", "--final", "boosting", "--refit",
@@ -166,8 +166,9 @@ def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
     clf = emsco.load(out)
     assert (clf.validation, clf.C, clf.final_estimator) == (0.4, "auto", "boosting")
     assert type(clf.stages_[0].model).__name__ == "HistGradientBoostingClassifier"
-    assert "then the stages of the front were trained by gradient boosting and judged again" in printed
-    assert "on 40% of the rows, by stages trained on the others. The stages in use were trained on both." in printed
+    assert "The stages of the front were then trained with gradient boosting and validated again" in printed
+    assert "on 40% of the rows, by stages trained on the other rows." in printed
+    assert "The stages in use were trained on both parts." in printed
     assert f"On {clf.front_.n_samples} validation rows" in printed
     printed = call(capsys, *fit, "--validation", "0.4", "--calibration", "sigmoid").out
     assert "calibrated (sigmoid)" in printed
@@ -380,8 +381,8 @@ def test_the_price_model_is_given_by_options_or_in_a_file(folder, tmp_path, caps
     content = {"prices": HEART.prices, "overhead": 2.5, "parallel": True}
     (tmp_path / "p.json").write_text(json.dumps(content), encoding="utf-8")
     assert rule in call(capsys, *fit, "--costs", tmp_path / "p.json").out
-    assert "and 4 for itself" in call(capsys, *fit, "--costs", tmp_path / "p.json", "--overhead", "4").out
-    assert "13 for all of them" in call(capsys, *fit, "--overhead", "1").out
+    assert "plus an overhead of 4" in call(capsys, *fit, "--costs", tmp_path / "p.json", "--overhead", "4").out
+    assert "total price 13." in call(capsys, *fit, "--overhead", "1").out
     assert "'overhead' is -1" in call(capsys, *fit, "--overhead", "-1", expect=1).err
 
 
