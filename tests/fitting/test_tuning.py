@@ -231,7 +231,7 @@ def test_the_command_line_takes_it(tmp_path, data):
     fit = ["fit", str(path), "--target", "what", "--threshold", "auto", "-o", str(tmp_path / "m.emsco")]
     done = run(command, [*fit, "--min-coverage", "0.8", "--max-cost", "4", "--best", "accuracy"])
     assert done.exit_code == 0, done.output
-    assert "Its own threshold, the least confidence of a label:" in " ".join(done.output.split())
+    assert "Threshold of this point (least confidence of a label):" in " ".join(done.output.split())
     front = run(command, ["front", str(tmp_path / "m.emsco")])
     assert "exits at" in front.output
     report = run(command, ["report", str(tmp_path / "m.emsco"), "-o", str(tmp_path / "r.html")])

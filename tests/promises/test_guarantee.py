@@ -289,7 +289,7 @@ def test_too_few_rows_are_said_to_be_too_few_and_nothing_is_conclusive():
     assert clf.guarantee_.coverage == 0
     assert "no label is ever given" in str(clf.guarantee_)
     assert clf.deployed_.rule.number == NEVER
-    assert "never answers" in render_report(clf)
+    assert "gives no labels" in render_report(clf)
     with pytest.warns(GuaranteeWarning):
         clf.use(len(clf.front_) - 1)
 
