@@ -27,7 +27,7 @@ def part(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Any]:
     It has no wrapper for Python, no machine code of its own and no place in the cache: it becomes machine code within
     each kernel. For Python it stays the slow function that it is.
     """
-    return register_jitable(fastmath=fastmath, **_OPTIONS)  # type: ignore[no-any-return]
+    return register_jitable(fastmath=fastmath, **_OPTIONS)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
