@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from numba import njit
+from numba.extending import register_jitable
 
-_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def kernel(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Any]:
@@ -23,10 +24,10 @@ def kernel(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Any]:
 def part(*, fastmath: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Return the decorator of a function that only kernels call.
 
-    Python cannot call it, so it has no wrapper, no machine code of its own and no place in the cache: it becomes
-    machine code within each kernel.
+    It has no wrapper for Python, no machine code of its own and no place in the cache: it becomes machine code within
+    each kernel. For Python it stays the slow function that it is.
     """
-    return njit(fastmath=fastmath, no_cpython_wrapper=True, **_OPTIONS)
+    return register_jitable(fastmath=fastmath, **_OPTIONS)
 
 
 def inlined(function: Callable[..., Any]) -> Any:

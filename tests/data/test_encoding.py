@@ -266,3 +266,30 @@ def test_text_that_is_only_like_a_date_is_a_category(cells):
 def test_a_column_has_at_most_ten_thousand_categories():
     with pytest.raises(InvalidInputError, match="column 'note' holds 10,001 different texts, and at most 10,000"):
         Encoder(Table(pd.DataFrame({"note": [f"n{i}" for i in range(10_001)]})), slice(None))
+
+
+def test_the_table_of_numbers_says_what_the_codes_say():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=50), "b": np.where(rng.random(50) < 0.4, 0.0, rng.normal(size=50))})
+    frame.loc[3, ["a", "b"]] = np.nan
+    line, curves = (Encoder(Table(frame), ALL, encoding=encoding) for encoding in ("linear", "spline"))
+    for encoder in (line, curves):
+        table = encoder.numbers()
+        for c, code in enumerate(encoder.codes):
+            assert (table.mean[c], table.inverse_scale[c]) == (code.mean, code.inverse_scale)
+            assert encoder.encoded_names[table.place[c]] == code.names[0]
+            assert encoder.encoded_names[table.missing_at[c]] == f"{code.name} missing"
+            own = slice(table.curve_start[c], table.curve_start[c + 1])
+            if isinstance(code, CurveCode):
+                n_knots = table.n_knots[c]
+                assert tuple(table.knots[c, :n_knots]) == code.knots
+                assert tuple(map(tuple, table.values[own, :n_knots])) == code.curves
+                zeros = table.at_zero[own]
+                assert tuple(zeros) == code.at_zero if code.at_zero else np.isnan(zeros).all()
+            else:
+                assert own.start == own.stop
+    assert [code.at_zero is not None for code in curves.codes] == [False, True]
+
+
+def test_there_is_no_table_of_numbers_where_a_column_is_text():
+    assert Encoder(Table(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})), ALL).numbers() is None

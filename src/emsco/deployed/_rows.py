@@ -122,7 +122,7 @@ def _walk(
     floats: Array,
     best: Array,
     lists: Array,
-) -> tuple[int, int]:
+) -> Any:
     """Do what `walk` says, in the arrays from Z on."""
     top, total, unused = floats[0], floats[1], floats[2]
     waiting, base, keep, leaving = lists[0], lists[1], lists[2], lists[3]  # base: where a row starts among the cells

@@ -137,9 +137,13 @@ def walk_by_class(
             everyone[w] |= truth[t, w]
             n_true[t] += popcount(truth[t, w])
     for d in range(slots.shape[0]):
-        waiting[:] = everyone
-        told[:] = 0
-        n_waiting = n_true.sum()
+        for w in range(n_words):  # waiting[:] = everyone would compile for seconds: the text of its error
+            waiting[w] = everyone[w]
+            for b in range(n_bits):
+                told[b, w] = 0
+        n_waiting = 0
+        for t in range(n_classes):
+            n_waiting += n_true[t]
         for j in range(n_stages[d]):
             reached[d, j] = n_waiting
             if n_waiting == 0:
@@ -155,10 +159,9 @@ def walk_by_class(
         for t in range(n_classes):
             confusion[d, t, 0] = n_true[t]
         for p in range(1, n_classes + 1):
-            if p == n_classes:
-                these[:] = waiting
-            else:
-                these[:] = everyone
+            for w in range(n_words):
+                these[w] = waiting[w] if p == n_classes else everyone[w]
+            if p < n_classes:
                 for b in range(n_bits):
                     flipped = np.uint64(0) if (p >> b) & 1 else ~np.uint64(0)
                     for w in range(n_words):

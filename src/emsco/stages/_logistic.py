@@ -62,8 +62,12 @@ class Workspace(NamedTuple):
 def workspace(n_logits: int, n_samples: int, m: int) -> Workspace:
     """Return the arrays in which `fit` works, for sets of at most m columns, the intercept's included."""
     size = n_logits * m
+    margins, moves, probabilities, residuals = np.empty((4, n_logits, n_samples))
     return Workspace(
-        *(np.empty((n_logits, n_samples)) for _ in range(4)),
+        margins,
+        moves,
+        probabilities,
+        residuals,
         weight=np.empty(n_samples),
         weighted=np.empty((2, BLOCK)),
         blocks=np.empty((n_logits * (n_logits + 1) // 2, m, m)),
@@ -338,18 +342,15 @@ def curvature_of(probabilities: Array, Z: Array, members: Array, blocks: Array, 
             pair += 1
 
 
-@part()
+@inlined
 def assemble(H: Array, blocks: Array, n_logits: int, m: int, ridge: float) -> None:
     """Lower triangle of the Hessian from its blocks, m x m."""
     pair = 0
     for a in range(n_logits):
         for b in range(a + 1):
             for j in range(m):
-                for k in range(j + 1):
-                    value = blocks[pair, j, k]
-                    H[a * m + j, b * m + k] = value
-                    if a != b:
-                        H[a * m + k, b * m + j] = value
+                for k in range(j + 1 if a == b else m):
+                    H[a * m + j, b * m + k] = blocks[pair, j, k] if k <= j else blocks[pair, k, j]
             if n_logits > 1:
                 # Adding one number to all intercepts changes no probability, so H is singular in that direction. The
                 # gradient has no part in it: stiffening it changes nothing but the rank.

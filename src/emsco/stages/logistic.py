@@ -90,7 +90,7 @@ class LogisticTrainer:
 
         def task(sets: slice) -> None:
             part = starts[sets.start : sets.stop + 1]
-            work = kernel.workspace(*self._targets.shape, int(np.diff(part).max(initial=1)))
+            work = kernel.workspace(len(self._targets), self._targets.shape[1], int(np.diff(part).max(initial=1)))
             arguments = (self._train, self._targets, self._gram, self._cross, members, part, self._ridge, theta[sets])
             n_failed.append(kernel.fit(*arguments, work))
 
