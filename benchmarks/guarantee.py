@@ -163,7 +163,7 @@ def simulate(
 
 def bars() -> Iterator[Bar]:
     for name, (world, per_class) in CASES.items():
-        guarantee = Guarantee(0.9, 0.95, per_class)
+        guarantee = Guarantee(0.9, 0.95, per_class=per_class)
         study = simulate(world, guarantee, n_pilot=300, n_rows=300, n_runs=200)
         best = world.oracle(guarantee)
         yield Bar(
@@ -180,7 +180,7 @@ def main() -> None:
     heads = ("rows", "best", "broken", "silent", "coverage", "split 10", "split 20")
     print(f"{'':<22} {' '.join(f'{head:>8}' for head in heads)}")
     for name, (world, per_class) in CASES.items():
-        guarantee = Guarantee(0.9, 0.95, per_class)
+        guarantee = Guarantee(0.9, 0.95, per_class=per_class)
         best = world.oracle(guarantee)
         for n_rows in (100, 300, 1000, 3000):
             size = {"n_pilot": n_rows, "n_rows": n_rows, "n_runs": n_runs}

@@ -110,7 +110,7 @@ def test_loss_files_that_make_no_sense_are_explained(name, text, says, folder, t
         (["--threshold", "0.9"], 0.9),
         ([], 0.75),
         (["--guarantee", "0.7"], emsco.Guarantee(0.7)),
-        (["--guarantee", "0.7", "--confidence", "0.8", "--threshold", "0.8"], emsco.Guarantee(0.7, 0.8, False, 0.8)),
+        (["--guarantee", "0.7", "--confidence", "0.8", "--threshold", "0.8"], emsco.Guarantee(0.7, 0.8, threshold=0.8)),
     ],
 )
 def test_a_threshold_may_be_one_per_class_one_per_stage_or_a_promise(options, threshold, folder, tmp_path, capsys):

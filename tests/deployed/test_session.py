@@ -1,3 +1,4 @@
+from dataclasses import replace
 import json
 import pickle
 import subprocess
@@ -431,7 +432,7 @@ def test_a_state_of_another_classifier_is_refused(clf):
         refit(data=(X, np.where(y == "dies", "0", "1"))),
         refit(data=(X.assign(age=X["age"] + 1), y)),
         refit(data=(X.rename(columns={"visits": "visit"}), y), design=[["visit"], *STAGES[1:]],
-              costs=Prices(PANEL.units, {"visit" if k == "visits" else k: v for k, v in PANEL.price.items()})),
+              costs=replace(PANEL, price={"visit" if k == "visits" else k: v for k, v in PANEL.price.items()})),
         refit(estimator=GaussianNB()),
         refit(estimator=GaussianNB(var_smoothing=0.1)),
         refit(estimator=DecisionTreeClassifier(random_state=0)),

@@ -94,7 +94,7 @@ def test_stage_prices_add_up_to_the_prices_of_what_is_new(values, stages):
         ([1e-310] * 4, "another unit"),
         (Prices(units=None, price={}), "units must be a mapping"),
         (Prices(price=[1, 2, 3, 4]), "price must be a mapping"),
-        (Prices({"age": 1, "sodium": 1, "sex": 1, "creatinine": 1}), "must list"),
+        (Prices(units={"age": 1, "sodium": 1, "sex": 1, "creatinine": 1}), "must list"),
         (Prices(units={"p": ["sodium"]}, price={"p": 1, "sodium": 2, "age": 1, "sex": 1, "creatinine": 1}), "inside"),
         ({"Age": 1, "sodium": 1, "sex": 1, "creatinine": 1}, r"no price for \['age'\].*\['Age'\]"),
         (Prices(units={"p": ["sodium", "potassium"]}, price={}), "'potassium'"),

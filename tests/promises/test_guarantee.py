@@ -121,7 +121,7 @@ def test_evidence_of_a_class_is_never_better_than_with_any_thresholds_of_the_oth
 @settings(max_examples=60, deadline=None)
 @given(answers(), answers(), st.booleans())
 def test_the_threshold_kept_is_the_last_before_the_first_failure(pilot, rows, per_class):
-    guarantee = Guarantee(0.6, 0.7, per_class)
+    guarantee = Guarantee(0.6, 0.7, per_class=per_class)
     planned = plan(guarantee, pilot, n_classes=3, n_rows=rows.n_rows)
     promise = check(planned, rows, ["a", "b", "c"])
     for code, (sequence, done) in enumerate(zip(planned.sequences, promise.checks, strict=True)):
@@ -148,7 +148,7 @@ def test_the_threshold_kept_is_the_last_before_the_first_failure(pilot, rows, pe
 @pytest.mark.parametrize("case", ["two classes", "three classes", "two classes, each", "three classes, each"])
 def test_promises_break_no_more_often_than_they_may_and_cost_little_coverage(case):
     world, per_class = CASES[case]
-    guarantee = Guarantee(0.9, 0.95, per_class)
+    guarantee = Guarantee(0.9, 0.95, per_class=per_class)
     study = simulate(world, guarantee, n_pilot=300, n_rows=500, n_runs=500)
     assert not study.exceeds(0.05), f"{study.n_broken} of {study.n_runs} promises do not hold"
     assert study.n_silent <= 25
@@ -408,9 +408,9 @@ def test_an_estimator_of_ones_own_can_be_promised_of():
 @pytest.mark.parametrize("per_class", [False, True])
 def test_calibrated_counts_are_those_of_decide(per_class):
     X, y = load_breast_cancer(return_X_y=True)
-    clf = EMSCOClassifier(threshold=Guarantee(0.85, 0.9, per_class), max_stages=3, random_state=0, **PAPER).fit(
-        X[:, :6], y
-    )
+    clf = EMSCOClassifier(
+        threshold=Guarantee(0.85, 0.9, per_class=per_class), max_stages=3, random_state=0, **PAPER
+    ).fit(X[:, :6], y)
     rows = calibration_rows(0, len(X))
     for point in range(0, len(clf.front_), 5):
         promise = clf.deployed_.promises[point]

@@ -329,7 +329,7 @@ def test_objectives_survive_clone_and_pickle():
 def test_objectives_that_make_no_sense_are_explained(objectives, says):
     X, y = patients()
     with pytest.raises(InvalidParameterError, match=says):
-        EMSCOClassifier(objectives=objectives, search=Evolution(10, 1)).fit(X, y)
+        EMSCOClassifier(objectives=objectives, search=Evolution(population_size=10, max_generations=1)).fit(X, y)
 
 
 def test_error_rates_are_for_two_classes():
@@ -360,7 +360,9 @@ def test_losses_and_functions_are_checked_when_they_are_made(make, says):
 def test_held_out_rows_are_worth_what_the_same_rows_are_when_they_judge():
     X, y = patients()
     objectives = ["fnr", "fpr", "cost", Loss([[0, 1], [5, 0]], reject=0.5), Objective("late", late)]
-    clf = EMSCOClassifier(threshold=0.7, objectives=objectives, search=Evolution(20, 3), random_state=0)
+    clf = EMSCOClassifier(
+        threshold=0.7, objectives=objectives, search=Evolution(population_size=20, max_generations=3), random_state=0
+    )
     others = X[100:], y[100:]
     clf.fit(X[:100], y[:100], *others)
     worth = by_objectives(clf.objectives, clf.evaluate(*others).points)

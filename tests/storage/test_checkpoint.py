@@ -36,7 +36,11 @@ RUNS = {
     "best first": {"search": BestFirst(max_designs=2_500, start=3), "max_stages": 6},
     "best first, enumerated": {"search": BestFirst(), "max_stages": 2},
     "exact": {"search": Exact(), "max_stages": 5},
-    "evolution, with removal": {"search": Evolution(40, 12, None), "max_stages": 4, "removal": True},
+    "evolution, with removal": {
+        "search": Evolution(population_size=40, max_generations=12, patience=None),
+        "max_stages": 4,
+        "removal": True,
+    },
     "best first, with removal": {"search": BestFirst(max_designs=2_500, start=3), "max_stages": 6, "removal": True},
     "exact, with removal": {"search": Exact(), "max_stages": 3, "removal": True},
     "chosen objectives": {

@@ -132,7 +132,8 @@ def threshold_of(options: FitOptions) -> Any:
     if accuracy is not None:
         if pairs or len(numbers) > 1:
             raise click.UsageError("with --guarantee, --threshold is one number: that of the search.")
-        return Guarantee(accuracy, 0.95 if confidence is None else confidence, options.guarantee_per_class, *numbers)
+        confidence, per_class = 0.95 if confidence is None else confidence, options.guarantee_per_class
+        return Guarantee(accuracy, confidence, per_class=per_class, threshold=numbers[0] if numbers else None)
     if confidence is not None or options.guarantee_per_class:
         raise click.UsageError("--confidence and --guarantee-per-class go with --guarantee.")
     if pairs:

@@ -15,73 +15,77 @@ from emsco.scoring.front import Front
 
 
 class EMSCOClassifier(StagedClassifier):
-    """Searches the ways to buy features in stages, and deploys one of the non-dominated ones.
+    """Searches the ways to buy features in stages and deploys one of the Pareto-optimal designs.
+
+    The parameters come in five groups: what to look for (``costs`` to ``preset``), how to search (``search`` to
+    ``removal``), how stages learn (``encoding`` to ``calibration``), which rows validate and train (``validation``,
+    ``refit``), and how to run (``random_state`` to ``cache_bytes``).
 
     Parameters
     ----------
     costs : None, array-like, mapping or Prices
-        Price of each column, in order or by name, or of units that yield several. None: every column costs 1.
+        Price of each column, in order or by name, or of units that yield several columns. None: every column costs 1.
     threshold : float, mapping, sequence, Guarantee or "auto"
-        A row leaves with a label as soon as its top class probability is at least this: one number; a number per
-        class, by label, of which that of the top class counts; numbers for stage after stage, of which the last one
-        holds for all further stages; or ``Guarantee(...)``, which calibrates them. "auto": each point of the front has
-        thresholds of its own, one for its early exits and one for its last stage, chosen on the rows that score; for
-        those who know what they can spend and how many labels they need rather than how sure a label must be.
-    estimator : classifier, "boosting" or None
-        Trained at each stage on the features bought so far. None: l2 logistic regression, trained in batches; any
-        scikit-learn classifier with ``predict_proba`` works, one clone per feature set; "boosting" is scikit-learn's
-        histogram gradient boosting.
-    max_stages : int or None
-        Most stages of a design. None: half the features, but at least 10 and at most 30. With many columns, few stages
-        make the search much faster.
-    removal : bool or None
-        Whether designs may leave features out: these are never bought, and the last stage knows all that are.
-    search : "auto", Exact, BestFirst, Evolution or None
-        How to search. ``Exact()`` proves the frontier, where the space is small enough; ``BestFirst()`` finds most of
-        it; ``Evolution()`` is the paper's search. "auto": ``Exact()`` where that is estimated to take seconds, else
-        ``BestFirst()``; with an ``estimator``, which makes feature sets costly, ``Evolution()``.
-    validation : float, int, splitter or None
-        A fraction: this share of the rows, of each class, scores the designs and trains none. A whole number: so many
-        folds take turns, so that every row is scored by stages trained without it, and the final stages are trained on
-        all rows. A splitter of scikit-learn: its folds. If ``fit`` is given rows to score on, these are used instead.
-    choose : "fitness", "combined", "knee", mapping, callable or None
-        Which point of the front to deploy: the fittest, the one of the best combined score, the knee, what
-        ``front_.choose`` returns for the arguments in a mapping (``best`` being that of the preset where it is not
-        said), or what a function of the front returns, an index. Of a ``Guarantee``, and but for a function, among
-        the points of which rows that do not calibrate say that the promise can be made.
-        If no point is within the limits of a mapping, ``fit`` raises `NoSuchPointError` with the fittest in use.
-    refit : bool
-        Train the deployed stages again on all rows, training and validation.
-    random_state : int, RandomState or None
-        Seeds the split, the search, and estimators that are random.
-    n_jobs : int or None
-        Workers that train feature sets; the result is the same for any number.
-    verbose : bool
-        Print the progress of the search to standard error.
-    cache_bytes : int
-        Bound of the memory that remembers trained feature sets.
-    encoding : "linear", "rank", "spline", "auto" or None
-        How stages see a column of numbers: standardised; as its rank among the training values, with a column that
-        says 0 where many cells are; the rank with bends; or whichever of these scores best in random designs.
-    C : float, "auto" or None
-        Inverse strength of the regularisation of logistic stages; "auto": what scores best in random designs.
-    final_estimator : classifier, "boosting" or None
-        What the stages of the front are trained with once the search is over. They are scored again, and what is
-        dominated then is left out: a search with a fast learner, stages of a strong one. None: as in the search.
-    calibration : "sigmoid", "isotonic", "temperature" or None
-        How the probabilities of the final stages are calibrated, on folds of the training rows.
-    preset : "best" or "paper"
-        What ``removal``, ``search``, ``validation``, ``choose``, ``encoding`` and ``C`` are where they are None. In
-        "best": True, "auto", 5 folds, "combined", "auto", "auto". In "paper", as published: False, ``Evolution()``, a
-        third of the rows, "fitness", "linear", 1.
-    products : bool
-        Whether logistic stages see the products of any two encoded columns, too: two features that say more together
-        than each alone. Of n columns that makes n (n + 1) / 2, which takes accordingly longer.
+        A row leaves with a label as soon as its top class probability reaches the threshold. Give one number; one
+        number per class, by label; or one per stage, the last of which holds for all further stages. A
+        ``Guarantee(...)`` calibrates the thresholds. With "auto", each point of the front has its own thresholds, one
+        for its early exits and one for its last stage, chosen on the validation rows. Use it if you know your budget
+        and the coverage you need, but not the confidence.
     objectives : None or sequence of str, Loss and Objective
-        What designs are compared by, two or more of "coverage", "accuracy", "cost", "fpr" and "fnr" (wrong labels among
-        all rows of a class, the positive one being ``classes_[1]``; a rejected row is no error), "stages" (their
-        number), "worst_class_accuracy" (the least share of right labels over the true classes), `Loss` and `Objective`.
-        None: coverage, accuracy and cost. ``Exact()`` proves any two or all three of these, and no others.
+        Two or more objectives by which designs are compared: "coverage", "accuracy", "cost", "fpr" and "fnr" (wrong
+        labels among all rows of a class, the positive class being ``classes_[1]``; a rejected row is no error),
+        "stages" (their number), "worst_class_accuracy" (the smallest share of correct labels over the true classes),
+        `Loss` and `Objective`. None: coverage, accuracy and cost. ``Exact()`` proves any two or all three of these.
+    choose : "fitness", "combined", "knee", mapping, callable or None
+        Which point of the front to deploy: the fittest, the one with the best combined score, the knee, the result of
+        ``front_.choose`` for the arguments in a mapping (``best`` defaults to that of the preset), or the index that a
+        function of the front returns. With a ``Guarantee``, and unless it is a function, the choice is among the
+        points whose guarantee will probably hold, judged by rows that do not calibrate. If no point satisfies the
+        limits of a mapping, ``fit`` raises `NoSuchPointError` with the fittest point in use.
+    preset : "best" or "paper"
+        The values of ``removal``, ``search``, ``validation``, ``choose``, ``encoding`` and ``C`` where they are None.
+        "best": True, "auto", 5 folds, "combined", "auto", "auto". "paper", as published: False, ``Evolution()``, a
+        third of the rows, "fitness", "linear", 1.
+    search : "auto", Exact, BestFirst, Evolution or None
+        The search. ``Exact()`` proves the front if the space is small enough; ``BestFirst()`` finds most of it;
+        ``Evolution()`` is the paper's search. "auto": ``Exact()`` if it is estimated to take seconds, else
+        ``BestFirst()``; with an ``estimator``, which makes feature sets expensive to train, ``Evolution()``.
+    max_stages : int or None
+        Maximum number of stages. None: half the features, but at least 10 and at most 30. With many columns, few
+        stages make the search much faster.
+    removal : bool or None
+        Whether designs may leave features out. The last stage then uses all features that the design buys.
+    encoding : "linear", "rank", "spline", "auto" or None
+        Encoding of numeric columns: standardised; as ranks among the training values, with an extra column for 0 if
+        many cells are 0; as ranks with spline terms; or the best of these on random designs.
+    C : float, "auto" or None
+        Inverse regularisation strength of logistic stages. "auto": the best value on random designs.
+    products : bool
+        Whether logistic stages also use the products of all pairs of encoded columns. n columns become
+        n (n + 1) / 2, which takes accordingly longer.
+    estimator : classifier, "boosting" or None
+        Classifier of each stage, trained on the features bought so far. None: l2 logistic regression, trained in
+        batches. Any scikit-learn classifier with ``predict_proba`` works, with one clone per feature set. "boosting"
+        is scikit-learn's histogram gradient boosting.
+    final_estimator : classifier, "boosting" or None
+        Classifier for the stages of the front, trained after the search. The designs are validated again, and
+        dominated ones are dropped: a search with a fast classifier, stages of a strong one. None: as in the search.
+    calibration : "sigmoid", "isotonic", "temperature" or None
+        Calibration of the probabilities of the final stages, on folds of the training rows.
+    validation : float, int, splitter or None
+        A fraction: this share of the rows of each class validates the designs and trains none. A whole number: so many
+        folds of a cross-validation; every row is scored by stages trained without it, and the final stages are trained
+        on all rows. A splitter of scikit-learn: its folds. Rows given to ``fit`` for validation take precedence.
+    refit : bool
+        Whether to train the deployed stages again on all rows, training and validation.
+    random_state : int, RandomState or None
+        Seed of the split, the search, and random estimators.
+    n_jobs : int or None
+        Number of workers. The result does not depend on it.
+    verbose : bool
+        Whether to print the progress of the search to standard error.
+    cache_bytes : int
+        Limit of the memory for trained feature sets.
 
     Attributes
     ----------

@@ -24,7 +24,7 @@ _ROUNDING = 0.01  # share of a price that rounding may change without a warning
 _DECIMAL_SCALES = tuple(10.0**decimals for decimals in range(7))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Prices:
     """Prices of units that may yield several columns each.
 

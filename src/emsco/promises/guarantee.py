@@ -6,7 +6,7 @@ threshold fails the exact binomial test, and keeps the last one that passed (fix
 procedures of *Learn then Test*). ``docs/guarantee.md`` says why that is enough.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from math import ceil, floor, log
 from typing import Any
 
@@ -62,6 +62,7 @@ class Guarantee:
 
     accuracy: float = 0.9
     confidence: float = 0.95
+    _: KW_ONLY
     per_class: bool = False
     threshold: float | None = None
     calibration: float = 0.25

@@ -1,7 +1,7 @@
 """Objectives of counted designs. Only this module divides counts and defines 0/0."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -149,6 +149,7 @@ class Objective:
 
     name: str
     function: Callable[[Counts], ArrayLike]
+    _: KW_ONLY
     maximise: bool = True
 
     def __post_init__(self) -> None:

@@ -36,7 +36,7 @@ Score = Callable[[Tally], FloatArray]
 _NEIGHBOURHOODS = (steps, near_swaps, far_swaps, jumps)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class BestFirst:
     """Settings of the best-first search.
 

@@ -26,7 +26,7 @@ from emsco.search.base import Arrays, Journal, Run, Searched, pack_generator, re
 Evaluate = Callable[[IntArray], Tally]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Evolution:
     """Settings of the evolutionary search; the defaults are the paper's.
 

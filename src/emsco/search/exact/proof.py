@@ -37,7 +37,7 @@ _MOST_TIES = 2**63 - 1
 FEW_STATES = 2**26  # bytes; a proof that needs more is not one of seconds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Exact:
     """Settings of the exact search.
 
