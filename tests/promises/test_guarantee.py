@@ -26,8 +26,9 @@ from emsco.exceptions import (
     ModelFileError,
     RareClassWarning,
 )
-from emsco.promises.calibration import set_aside
+from emsco.fitting.aside import set_aside
 from emsco.promises.guarantee import _Counted, check, least_rows, p_values, plan
+from emsco.promises.policy import policy_of
 from emsco.report.html import render_report
 from emsco.report.summary import summarise
 from emsco.scoring.answers import Answers
@@ -273,7 +274,9 @@ def test_a_class_that_is_never_trained_counts_as_an_error():
     codes, classes = check_target(np.array([0] * 30 + [1]), 31)
     seed = next(s for s in range(20) if 30 in np.random.default_rng(s).permutation(31)[:8])
     with pytest.raises(InvalidTargetError, match="one class only"):
-        set_aside(Guarantee(), Table(np.zeros((31, 1))), codes, classes, None, None, np.random.default_rng(seed))
+        set_aside(
+            policy_of(Guarantee()), Table(np.zeros((31, 1))), codes, classes, None, None, np.random.default_rng(seed)
+        )
 
 
 # ---------------------------------------------------------------- what is said
@@ -292,6 +295,51 @@ def test_too_few_rows_are_said_to_be_too_few_and_nothing_is_conclusive():
     assert "gives no labels" in render_report(clf)
     with pytest.warns(GuaranteeWarning):
         clf.use(len(clf.front_) - 1)
+
+
+def test_what_is_missing_is_said_in_rows_of_the_table_and_what_the_rows_support_instead():
+    X, y = patients(0, 60)
+    with pytest.warns(GuaranteeWarning, match=r"With 25 % of the rows calibrating, that is about [\d,]+ rows in all"):
+        clf = EMSCOClassifier(threshold=Guarantee(), max_stages=2, random_state=0, **PAPER).fit(X, y)
+    (checked,) = clf.guarantee_.checks
+    n, supported = checked.n_rows - checked.n_lost, checked.supported
+    assert p_values(np.array(n), np.array(checked.n_errors), supported) <= checked.level
+    assert p_values(np.array(n), np.array(checked.n_errors), supported + 0.001) > checked.level
+    assert f"these rows support {100 * supported:.4g} %" in str(clf.guarantee_) or supported <= 0.5
+
+
+def test_calibration_rows_that_are_training_rows_are_no_evidence_and_that_is_said():
+    X, y = patients(0, 400)
+    settings = {"threshold": Guarantee(0.7), "max_stages": 2, "random_state": 0, **PAPER}
+    with pytest.warns(GuaranteeWarning, match="400 of the 400 calibration rows are also training rows"):
+        clf = EMSCOClassifier(**settings).fit(X, y, X_cal=X, y_cal=y)
+    assert "nothing else saw" not in str(clf.guarantee_)
+    assert str(clf.guarantee_).startswith("Asked for, but not promised")
+    new = patients(1, 400)
+    honest = EMSCOClassifier(**settings).fit(X, y, X_cal=new[0], y_cal=new[1])
+    assert "Checked on 400 rows that nothing else saw." in str(honest.guarantee_)
+
+
+def test_rows_that_are_alike_by_chance_are_evidence():
+    rng = np.random.default_rng(0)
+    X, X_cal = rng.integers(3, size=(300, 2)).astype(float), rng.integers(3, size=(300, 2)).astype(float)
+    clf = MultiStageClassifier([0, 1], threshold=Guarantee(0.8), random_state=0)
+    clf.fit(X, X[:, 0] > 0, X_cal=X_cal, y_cal=X_cal[:, 0] > 0)
+    assert clf.guarantee_.n_shared == 0
+    assert clf.guarantee_.passed
+
+
+def test_a_point_put_into_use_by_hand_is_said_to_be_so_in_files_too(fitted, tmp_path):
+    clf = clone(fitted).fit(*patients(0))
+    assert "put into use after the calibration" not in str(clf.guarantee_)
+    chosen = clf.point_
+    clf.use(next(i for i in range(len(clf.front_)) if i != chosen and clf.deployed_.promises[i].passed))
+    assert "picked without a look at calibrated figures" in str(clf.guarantee_)
+    clf.save(tmp_path / "model.emsco")
+    again = load(tmp_path / "model.emsco")
+    assert str(again.guarantee_) == str(clf.guarantee_)
+    assert str(again.use(chosen).guarantee_) == str(clf.use(chosen).guarantee_)
+    assert "after the calibration" not in str(again.guarantee_)
 
 
 def test_the_number_of_rows_said_to_be_needed_is_about_right():

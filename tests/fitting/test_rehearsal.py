@@ -28,7 +28,8 @@ from emsco.data.splits import make_folds, split_rows
 from emsco.data.table import Table
 from emsco.datasets import load_heart_failure
 from emsco.exceptions import EmscoError, InvalidParameterError, RareClassWarning
-from emsco.fitting.training import Rehearsal, prepare, settle
+from emsco.fitting.probes import settle
+from emsco.fitting.rehearsal import Rehearsal, prepare
 from emsco.prices.prices import resolve
 from emsco.scoring.judge import sureness
 from emsco.stages.recipe import Recipe
