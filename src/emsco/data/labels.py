@@ -1,4 +1,4 @@
-"""Problem: encoded training and validation samples with their prices. Input is checked here, once."""
+"""Labels: checked, counted, and turned into class indices."""
 
 from typing import Any
 import warnings
@@ -9,7 +9,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from emsco.data.table import is_missing
-from emsco.exceptions import InvalidTargetError, RareClassWarning, shown
+from emsco.exceptions import InvalidTargetError, RareClassWarning, shown, warn
+
+_FEW_ROWS = 5  # of a class; fewer are warned of
 
 
 def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -95,11 +97,20 @@ def count_classes(codes: NDArray[np.int64], classes: NDArray[Any]) -> NDArray[np
             f"each of the {classes.size} classes has a single row, so none is left to validate; add rows."
         )
     if counts.min() < 2:
-        warnings.warn(
+        warn(
             f"the classes {classes[counts < 2].tolist()} have a single row: it trains, so the designs are not judged "
             "on these classes. Add rows of them, or drop them.",
             RareClassWarning,
-            stacklevel=4,
+        )
+    few = (counts >= 2) & (counts < _FEW_ROWS)
+    if few.any():
+        found = ", ".join(
+            f"{label!r} ({n})" for label, n in zip(classes[few].tolist(), counts[few].tolist(), strict=True)
+        )
+        warn(
+            f"the classes {found} have fewer than {_FEW_ROWS} rows: their figures say little, and designs may ignore "
+            "them. Add rows of them, or drop them.",
+            RareClassWarning,
         )
     return counts
 
