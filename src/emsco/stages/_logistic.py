@@ -194,18 +194,19 @@ def probabilities_of(margins: Array, n: int, probabilities: Array, total: Array)
         for i in range(n):
             first[i] = logistic(margin[i])
         return
-    for i in range(n):  # the first row holds the largest margin until its turn comes, the last
-        first[i] = margin[i]
-        total[i] = 0.0
+    for i in range(n):  # it holds the largest margin first
+        total[i] = margin[i]
     for a in range(1, n_logits):
         margin = margins[a]
         for i in range(n):
-            first[i] = margin[i] if margin[i] > first[i] else first[i]
-    for a in range(n_logits - 1, -1, -1):
+            total[i] = margin[i] if margin[i] > total[i] else total[i]
+    for a in range(n_logits):
         margin = margins[a]
         probability = probabilities[a]
         for i in range(n):
-            probability[i] = exponential(margin[i] - first[i])
+            probability[i] = exponential(margin[i] - total[i])
+    for i in range(n):
+        total[i] = 0.0
     for a in range(n_logits):
         probability = probabilities[a]
         for i in range(n):
@@ -228,12 +229,12 @@ def top_of(probabilities: Array, n: int, confidence: Array, label: Array) -> Non
             confidence[i] = p if p > q else q
         return
     for i in range(n):
-        confidence[i] = first[i]
-        label[i] = 0
+        best = 0
         for a in range(1, probabilities.shape[0]):
-            if probabilities[a, i] > confidence[i]:
-                confidence[i] = probabilities[a, i]
-                label[i] = a
+            if probabilities[a, i] > probabilities[best, i]:
+                best = a
+        confidence[i] = probabilities[best, i]
+        label[i] = best
 
 
 @part(fastmath=True)
@@ -349,8 +350,11 @@ def assemble(H: Array, blocks: Array, n_logits: int, m: int, ridge: float) -> No
     for a in range(n_logits):
         for b in range(a + 1):
             for j in range(m):
-                for k in range(j + 1 if a == b else m):
-                    H[a * m + j, b * m + k] = blocks[pair, j, k] if k <= j else blocks[pair, k, j]
+                for k in range(j + 1):
+                    value = blocks[pair, j, k]
+                    H[a * m + j, b * m + k] = value
+                    if a != b:
+                        H[a * m + k, b * m + j] = value
             if n_logits > 1:
                 # Adding one number to all intercepts changes no probability, so H is singular in that direction. The
                 # gradient has no part in it: stiffening it changes nothing but the rank.
