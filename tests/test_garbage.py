@@ -205,7 +205,7 @@ PARAMETERS = [
     ({"search": "quick"}, "search must be"),
     ({"search": Evolution}, "search must be"),
     ({"choose": "cheapest"}, "choose must be"),
-    ({"choose": lambda front: 10**6}, "no point of the front"),
+    ({"choose": lambda front: 10**6}, "must be one of the points 0 to"),
     ({"cache_bytes": 10}, "cache_bytes"),
     ({"cache_bytes": "1GB"}, "cache_bytes"),
     ({"cache_bytes": -5}, "cache_bytes"),

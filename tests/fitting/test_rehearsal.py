@@ -216,7 +216,7 @@ def test_an_estimator_that_is_not_true_before_it_is_trained_can_be_calibrated():
         ({"final_estimator": "forest"}, "final_estimator must be a classifier, 'boosting' or None; got 'forest'"),
         ({"final_estimator": DecisionTreeClassifier}, "pass an instance of it"),
         ({"final_estimator": StandardScaler()}, "has no predict_proba"),
-        ({"calibration": "sigmoid"}, "calibration takes 3 training rows of each class, but 'b' has 2; add rows"),
+        ({"calibration": "sigmoid"}, "calibration needs 3 training rows of each class, but 'b' has 2; add rows"),
     ],
 )
 @pytest.mark.parametrize("validation", [1 / 3, 3])

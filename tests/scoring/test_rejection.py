@@ -169,7 +169,7 @@ def test_searches_find_the_front_of_the_rule(threshold):
 
 def test_a_threshold_per_stage_is_refused_by_exact_and_searched_by_auto():
     X, y = flowers(2, 0)
-    with pytest.raises(InvalidParameterError, match=r"cannot search with a threshold per stage .*use BestFirst"):
+    with pytest.raises(InvalidParameterError, match=r"cannot be exact with a threshold per stage .*BestFirst"):
         EMSCOClassifier(threshold=[0.9, 0.8], search=Exact()).fit(X, y)
     fit = EMSCOClassifier(threshold=[0.9, 0.8], random_state=0, **PAPER).fit(X, y)
     assert isinstance(fit.search_, BestFirst)
