@@ -157,7 +157,7 @@ def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
     clf = emsco.load(out)
     assert (clf.validation, clf.encoding, clf.C, clf.removal) == (3, "spline", 0.3, True)
     assert "logistic regression with C = 0.3; numbers are encoded as ranks with spline terms." in printed
-    assert "in 3 folds, each row by stages trained without it" in printed
+    assert "by 3-fold cross-validation: each row by stages trained without it" in printed
     assert f"On {clf.front_.n_samples} out-of-fold rows, which also selected the design (optimistic)" in printed
     assert f"Figures of {clf.front_.n_samples} out-of-fold rows" in " ".join(call(capsys, "front", out).out.split())
     assert "validation rows" not in printed
@@ -694,5 +694,5 @@ def test_promises_that_are_not_kept_are_marked(folder, tmp_path, capsys):
     assert [shown[i] for i in range(len(kept))] == kept
     used = call(capsys, "use", path, kept.index(False)).out
     assert "Asked for, but not promised: at least 80 %" in used
-    assert "calibrated: never" in used
+    assert "calibrated): never" in used
     assert json.loads(call(capsys, "inspect", path, "--json").out)["threshold"] == "calibrated: never"
