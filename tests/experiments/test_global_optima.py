@@ -58,7 +58,7 @@ def test_interrupted_it_keeps_what_is_done(tmp_path, monkeypatch, capsys):
 
     monkeypatch.setattr(global_optima, "draw_curves", interrupted)
     assert main([*SMALL, "--out", str(tmp_path)]) == 130
-    assert "Interrupted; what was done" in capsys.readouterr().out
+    assert "Interrupted; the finished part" in capsys.readouterr().out
     assert {row["max_stages"] for row in read(tmp_path / "curves.csv")} == {"2"}
     assert len(read(tmp_path / "frontiers.csv")) == 4
 

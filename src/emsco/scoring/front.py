@@ -206,7 +206,7 @@ class Front:
 
     @property
     def combined(self) -> FloatArray:
-        """Coverage + accuracy + saved share of the price of everything: the paper's combined score."""
+        """The paper's combined score, coverage + accuracy + saved share of the price of everything."""
         spent = self.mean_cost / self.total_price if self.total_price > 0 else np.zeros(len(self))
         return np.asarray(self.coverage + np.nan_to_num(self.accuracy) + 1 - spent)
 
