@@ -39,7 +39,7 @@ slow: .venv/dev.stamp
 	$(BIN)/python $(PYTEST) -m slow
 
 other: .venv/dev.stamp
-	$(BIN)/python -m tests.other_processor $(PYTEST) -m "not slow" -k "not conventions" $(NUMERIC)
+	$(BIN)/python -m tests.other_processor $(PYTEST) -m "page or not slow" -k "not conventions" $(NUMERIC)
 
 lint: .venv/dev.stamp
 	$(BIN)/ruff check .

@@ -53,6 +53,7 @@ class Typed(StringIO):
         return line
 
 
+@pytest.mark.page
 @pytest.mark.parametrize("name", [pytest.param(name, marks=SLOW.get(name, ())) for name in WITH_CODE])
 def test_the_code_of_a_page_runs_and_prints_what_it_shows(name, files, tmp_path, capsys, monkeypatch):
     shutil.copytree(files, tmp_path, dirs_exist_ok=True)
