@@ -3,7 +3,7 @@ import signal
 import numpy as np
 import pytest
 
-from emsco.cli.main import run
+from emsco.cli.app import run
 from emsco.stages.logistic import LogisticTrainer
 
 
