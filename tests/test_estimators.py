@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from emsco import EMSCOClassifier, Evolution, Exact, MultiStageClassifier, Prices, load
-from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning
+from emsco.exceptions import InvalidParameterError, RareClassWarning, SearchInterruptedWarning
 
 QUICK = Evolution(population_size=30, max_generations=10)
 
@@ -436,7 +436,9 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_nothing_has_to_be_set(name):
     X, y = TABLES[name]
-    clf = EMSCOClassifier().fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RareClassWarning)
+        clf = EMSCOClassifier().fit(X, y)
     decisions = clf.decide(X)
     assert len(decisions) == len(y) == clf.front_.n_samples
     assert set(clf.predict(X)) <= set(y)

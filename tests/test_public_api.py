@@ -22,18 +22,19 @@ def test_all_is_what_is_there():
 def test_the_pinned_signatures():
     import inspect
 
-    names = list(inspect.signature(emsco.EMSCOClassifier).parameters)
-    assert names[:12] == [
-        "costs", "threshold", "estimator", "max_stages", "removal", "search", "validation", "choose", "refit",
-        "random_state", "n_jobs", "verbose",
+    parameters = inspect.signature(emsco.EMSCOClassifier).parameters
+    assert list(parameters) == [
+        "costs", "threshold", "objectives", "choose", "preset", "search", "max_stages", "removal", "encoding", "C",
+        "products", "estimator", "final_estimator", "calibration", "validation", "refit", "random_state", "n_jobs",
+        "verbose", "cache_bytes",
     ]  # fmt: skip
+    assert [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY] == ["costs"]
     defaults = emsco.EMSCOClassifier().get_params()
     assert (defaults["threshold"], defaults["preset"]) == (0.75, "best")
     left_to_the_preset = ("removal", "search", "validation", "choose", "encoding", "C")
     assert [defaults[name] for name in left_to_the_preset] == [None] * 6
-    assert list(inspect.signature(emsco.MultiStageClassifier).parameters)[:4] == [
-        "design", "costs", "threshold", "estimator",
-    ]  # fmt: skip
+    parameters = inspect.signature(emsco.MultiStageClassifier).parameters
+    assert [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY] == ["design", "costs"]
     assert emsco.Evolution() == emsco.Evolution(
         population_size=300, max_generations=150, patience=20, mutation_rate=0.075, recombination_rate=0.8,
         elite_fraction=0.2, stage_bias=2.0, epsilon=0.01,

@@ -23,6 +23,7 @@ from emsco.cli.app import emsco as emsco_command
 from emsco.cli.app import run
 from emsco.cli.fit import SECTIONS
 from emsco.exceptions import GuaranteeWarning
+from emsco.fitting.settings import read_settings
 from emsco.report.learning import learning_record
 from tests.cli.calls import FIT, HEART, SMALL, TARGET, call
 from tests.data.test_files import mutations
@@ -31,7 +32,7 @@ from tests.data.test_files import mutations
 def test_fit_does_what_python_does_and_prints_honest_figures(folder, tmp_path, capsys):
     printed = call(capsys, "fit", folder / "heart.csv", *FIT, "--costs", folder / "prices.csv",
                    "-o", tmp_path / "m.emsco").out  # fmt: skip
-    assert "224 rows to learn DEATH_EVENT, 75 rows to test;" in printed
+    assert "target DEATH_EVENT, 224 training rows, 75 test rows;" in printed
     assert "on 75 test cases" in printed
     assert "buy everything, always answer" in printed
     clf = emsco.load(tmp_path / "m.emsco")
@@ -106,15 +107,15 @@ def test_a_preset_says_what_is_not_given(folder, tmp_path, capsys):
         clf = emsco.load(out)
         assert clf.preset == preset
         assert all(getattr(clf, name) is None for name in names)
-        assert clf._set_to("removal") == (preset == "best")
+        assert read_settings(clf.get_params(deep=False)).removal == (preset == "best")
         assert clf.point_ == (clf.front_.choose(best="combined") if preset == "best" else 0)
-        for sentence in learning_record(clf)["in_words"]:
+        for sentence in learning_record(clf.deployed_)["in_words"]:
             assert sentence in printed.out
             assert sentence in " ".join(call(capsys, "inspect", out).out.split())
     assert type(clf.search_).__name__ == "Evolution"
     assert (clf.encoding_, clf.C_, round(clf.validation_, 2)) == ("linear", 1.0, 0.33)
     shown = json.loads(call(capsys, *fit, "--preset", "paper", "--no-removal", "--json").out)["learning"]
-    assert shown == json.loads(call(capsys, "inspect", out, "--json").out)["learning"] == learning_record(clf)
+    assert shown == json.loads(call(capsys, "inspect", out, "--json").out)["learning"] == learning_record(clf.deployed_)
     command = emsco.load(out).notes_["command"]
     assert command.endswith("--preset paper --max-stages 2 --no-removal --output m.emsco --json"), command
 
@@ -126,9 +127,9 @@ def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
                    "--no-test").out  # fmt: skip
     clf = emsco.load(out)
     assert (clf.validation, clf.encoding, clf.C, clf.removal) == (3, "spline", 0.3, True)
-    assert "logistic regression with C = 0.3; numbers are encoded as splines of their ranks." in printed
-    assert "by 3-fold cross-validation, each row by stages trained without it" in printed
-    assert f"On {clf.front_.n_samples} out-of-fold rows, on which the design was selected (optimistic)" in printed
+    assert "logistic regression with C = 0.3; numbers are encoded as ranks with spline terms." in printed
+    assert "by 3-fold cross-validation: each row by stages trained without it" in printed
+    assert f"On {clf.front_.n_samples} out-of-fold rows, which also selected the design (optimistic)" in printed
     assert f"selected on the same {clf.front_.n_samples} out-of-fold rows" in " ".join(
         call(capsys, "front", out).out.split()
     )
@@ -138,8 +139,9 @@ def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
     clf = emsco.load(out)
     assert (clf.validation, clf.C, clf.final_estimator) == (0.4, "auto", "boosting")
     assert type(clf.stages_[0].model).__name__ == "HistGradientBoostingClassifier"
-    assert "then the stages of the front were trained and evaluated again with gradient boosting" in printed
-    assert "on 40% of the rows, by stages trained on the others. The stages in use were trained on both." in printed
+    assert "The stages of the front were then trained with gradient boosting and validated again" in printed
+    assert "on 40% of the rows, by stages trained on the other rows." in printed
+    assert "The stages in use were trained on both parts." in printed
     assert f"On {clf.front_.n_samples} validation rows" in printed
     printed = call(capsys, *fit, "--validation", "0.4", "--calibration", "sigmoid").out
     assert "calibrated (sigmoid)" in printed
@@ -147,13 +149,16 @@ def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
 
 
 def test_boosting_in_the_search_is_boosting_by_name(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("emsco.stages.recipe.boosting", lambda: HistGradientBoostingClassifier(max_iter=3))
+    monkeypatch.setattr("emsco.stages.learners.boosting", lambda: HistGradientBoostingClassifier(max_iter=3))
     call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "-o", tmp_path / "m.emsco", "--estimator", "boosting",
          "--search", "exact", "--validation", "0.4", "--max-stages", 1, *SMALL[2:], "--drop", "sex", "--drop",
          "smoking")  # fmt: skip
     clf = emsco.load(tmp_path / "m.emsco")
     assert clf.estimator == "boosting"
-    assert learning_record(clf)["in_words"][0] == "Stage classifiers: gradient boosting; numbers are standardised."
+    assert (
+        learning_record(clf.deployed_)["in_words"][0]
+        == "Stage classifier: gradient boosting; numbers are standardised."
+    )
 
 
 def test_without_skops_it_is_said_before_the_search(folder, tmp_path, capsys, monkeypatch):
@@ -184,16 +189,16 @@ def test_labels_that_are_text_or_missing(tmp_path, capsys):
 def test_the_price_model_is_given_by_options_or_in_a_file(folder, tmp_path, capsys):
     fit = ["fit", folder / "heart.csv", *FIT, "--search", "evolution", "-o", tmp_path / "m.emsco"]
     printed = call(capsys, *fit, "--costs", folder / "prices.csv", "--overhead", "2.5", "--parallel").out
-    rule = "A stage takes as long as the slowest of what it buys, and 2.5 for itself."
+    rule = "A stage takes as long as its slowest purchase, plus an overhead of 2.5."
     assert rule in printed
     assert rule in " ".join(call(capsys, "inspect", tmp_path / "m.emsco").out.split())
     assert json.loads(call(capsys, "inspect", tmp_path / "m.emsco", "--json").out)["price model"] == rule
-    assert emsco.load(tmp_path / "m.emsco")._prices.total == 102.5
+    assert emsco.load(tmp_path / "m.emsco").deployed_.prices.total == 102.5
     content = {"prices": HEART.prices, "overhead": 2.5, "parallel": True}
     (tmp_path / "p.json").write_text(json.dumps(content), encoding="utf-8")
     assert rule in call(capsys, *fit, "--costs", tmp_path / "p.json").out
-    assert "and 4 for itself" in call(capsys, *fit, "--costs", tmp_path / "p.json", "--overhead", "4").out
-    assert "a total price of 13." in call(capsys, *fit, "--overhead", "1").out
+    assert "plus an overhead of 4" in call(capsys, *fit, "--costs", tmp_path / "p.json", "--overhead", "4").out
+    assert "total price 13." in call(capsys, *fit, "--overhead", "1").out
     assert (
         "error: --overhead must be a number of at least 0; got -1.0."
         in call(capsys, *fit, "--overhead", "-1", expect=1).err
@@ -259,7 +264,7 @@ def test_a_choice_within_limits_keeps_the_guarantee_in_mind_as_in_python(tmp_pat
 
 
 def test_a_limit_outside_its_range_is_refused_before_the_search(folder, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("emsco.estimators.EMSCOClassifier._train_front", lambda *_: pytest.fail("it has searched"))
+    monkeypatch.setattr("emsco.fitting.pipeline.train_front", lambda *_: pytest.fail("it has searched"))
     fit = ["fit", folder / "heart.csv", *FIT, "-o", tmp_path / "m.emsco"]
     assert "error: --max-cost must be a number of at least 0" in call(capsys, *fit, "--max-cost", "-1", expect=1).err
     assert "error: --min-coverage must be a share" in call(capsys, *fit, "--min-coverage", "80", expect=1).err

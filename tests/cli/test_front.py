@@ -66,7 +66,7 @@ def test_promises_that_are_not_kept_are_marked(folder, tmp_path, capsys):
     path = tmp_path / "m.emsco"
     call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "--max-stages", 2, "--guarantee", 0.8, "-o", path)
     clf = emsco.load(path)
-    kept = [promise.passed for promise in clf._promises]
+    kept = [promise.passed for promise in clf.deployed_.promises]
     listed = [line.split() for line in call(capsys, "front", path, "--all").out.splitlines() if line.count(" %") == 2]
     shown = {int(words[0].lstrip("*")): "not kept" not in " ".join(words) for words in listed}
     assert [shown[i] for i in range(len(kept))] == kept

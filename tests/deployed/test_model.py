@@ -35,7 +35,7 @@ def test_another_point_is_another_object_and_shares_the_models(fitted):
     other = deployed.use(1)
     assert (deployed.point, other.point) == (fitted[0].point_, 1)
     assert other.models is deployed.models
-    with pytest.raises(InvalidParameterError, match="no point of the front"):
+    with pytest.raises(InvalidParameterError, match="point must be one of the points"):
         deployed.use(len(deployed.designs))
 
 

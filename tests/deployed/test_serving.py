@@ -17,8 +17,9 @@ SERVING = {
     "scoring.choice",
     "scoring.front", "scoring.intervals", "scoring.objectives", "scoring.ranking", "scoring.rejection", "scoring.tally",
     "scoring.words", "stages", "stages._logistic", "stages.base", "stages.learners", "stages.logistic",
-    "stages.problem", "storage", "storage.codec", "storage.container", "storage.estimators", "storage.fields",
-    "storage.model_file", "storage.parameters",
+    "stages.problem", "storage", "storage.codec", "storage.container", "storage.estimator_checks",
+    "storage.estimator_specs", "storage.estimator_together", "storage.estimator_trees", "storage.estimators",
+    "storage.fields", "storage.model_file", "storage.parameters", "storage.skops_file",
 }  # fmt: skip
 
 SCRIPT = """

@@ -523,5 +523,5 @@ def test_there_is_no_session_before_fit_and_a_bad_threshold_is_named():
 def test_sessions_leave_no_trace_in_what_is_pickled(clf):
     clf.session()
     twin = pickle.loads(pickle.dumps(clf))
-    assert "_itinerary" not in twin.deployed_.__dict__
+    assert "itinerary" not in twin.deployed_.__dict__
     assert twin.session().state == clf.session().state

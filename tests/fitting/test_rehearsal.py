@@ -1,5 +1,7 @@
 """Folds, what "auto" chooses, cross-fitting against scikit-learn's, and final stages."""
 
+import warnings
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 import numpy as np
@@ -91,14 +93,14 @@ def test_confidences_are_those_of_scikit_learns_cross_val_predict(n_classes):
 def test_cross_fitted_figures_are_those_of_models_trained_without_the_row(search, validation):
     X, y = drawn(2)
     settings = {"search": search, "max_stages": 3, "validation": validation, "random_state": 0, **LINES}
-    clf = EMSCOClassifier([1, 2, 3, 4], 0.8, **settings).fit(X, y)
+    clf = EMSCOClassifier([1, 2, 3, 4], threshold=0.8, **settings).fit(X, y)
     assert (clf.front_.designs == -1).any()
     folds = make_folds(validation, y, np.arange(2), _split_rng())
     for point in (0, int(clf.front_.coverage.argmax()), int(clf.front_.n_stages.argmax())):
         design = clf.front_[point].design
         conclusive, right, cost = 0, 0, 0.0
         for train, judges in folds:
-            part = MultiStageClassifier(design, [1, 2, 3, 4], 0.8).fit(X[train], y[train])
+            part = MultiStageClassifier(design, [1, 2, 3, 4], threshold=0.8).fit(X[train], y[train])
             decisions = part.decide(X[judges])
             conclusive += int(decisions.conclusive.sum())
             right += int((decisions.label.filled(-1) == y[judges]).sum())
@@ -185,7 +187,7 @@ def test_auto_leaves_other_estimators_alone():
 )
 def test_the_front_is_judged_again_with_its_final_stages(validation, changes):
     X, y = drawn(8, n_rows=200)
-    clf = EMSCOClassifier([1, 2, 3, 4], 0.8, search=SMALL, validation=validation, random_state=0, **changes)
+    clf = EMSCOClassifier([1, 2, 3, 4], threshold=0.8, search=SMALL, validation=validation, random_state=0, **changes)
     clf.set_params(encoding="linear", C=0.5).fit(X, y)
     assert clf.C_ == 0.5
     model = clf.stages_[-1].model
@@ -221,11 +223,12 @@ def test_an_estimator_that_is_not_true_before_it_is_trained_can_be_calibrated():
 )
 @pytest.mark.parametrize("validation", [1 / 3, 3])
 def test_final_stages_that_cannot_be_trained_are_refused_before_the_search(wrong, says, validation, monkeypatch):
-    monkeypatch.setattr("emsco.estimators.Judge", None)  # nobody gets there
+    monkeypatch.setattr("emsco.fitting.pipeline.Judge", None)  # nobody gets there
     X, y = drawn(8, n_rows=40)
     y[:] = 0
     y[:3] = 1
-    with pytest.raises(EmscoError, match=says):
+    with warnings.catch_warnings(), pytest.raises(EmscoError, match=says):
+        warnings.simplefilter("ignore", RareClassWarning)
         EMSCOClassifier(search=SMALL, validation=validation, **LINES, **wrong).fit(X, np.array(["a", "b"])[y])
 
 

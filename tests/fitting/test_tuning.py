@@ -19,15 +19,14 @@ from emsco import (
     Loss,
     MultiStageClassifier,
     Objective,
-    estimators,
     reference,
 )
 from emsco.cli.app import emsco as command
 from emsco.exceptions import InvalidParameterError, ModelFileError, NoSuchPointError, SearchInterruptedWarning
-from emsco.fitting import finishing
+from emsco.fitting import finishing, pipeline
 from emsco.fitting import tuning as thresholds
 from emsco.fitting.tuning import EXITS, LASTS, tune
-from emsco.promises.own import rule_of
+from emsco.promises.own import SEARCHED, rule_of
 from emsco.report.learning import learning_record
 from emsco.scoring.cache import StageCache
 from emsco.scoring.objectives import check_objectives
@@ -149,7 +148,7 @@ def test_sessions_evaluations_files_and_pickles_have_the_thresholds_of_the_point
         assert decisions.conclusive.mean() == evaluation.points[point].coverage
         for i in range(40):
             assert_is_row(answers(clf, {f"x{j}": v for j, v in enumerate(X[300 + i])})[-1], decisions, i)
-    at_once = MultiStageClassifier(costs=fitted.costs, threshold=thresholds.SEARCHED).fit(X[:200], y[:200])
+    at_once = MultiStageClassifier(costs=fitted.costs, threshold=SEARCHED).fit(X[:200], y[:200])
     assert evaluation.everything.coverage == at_once.decide(X[300:]).conclusive.mean()
 
 
@@ -157,7 +156,7 @@ def test_a_file_without_its_thresholds_or_with_impossible_ones_is_refused(fitted
     from emsco.storage import container
     from emsco.storage.codec import from_members, to_members
 
-    members = to_members(fitted, None, None)
+    members = to_members(fitted.deployed_)
     without = {name: part for name, part in members.items() if name != "arrays/thresholds.npy"}
     with pytest.raises(ModelFileError, match="thresholds of the front are missing"):
         from_members(without)
@@ -206,7 +205,7 @@ def test_it_goes_with_everything_else_and_any_number_of_workers(data, more):
 
 def test_what_cannot_be_is_told(data, fitted):
     X, y = data
-    with pytest.raises(InvalidParameterError, match="'auto' is for EMSCOClassifier"):
+    with pytest.raises(InvalidParameterError, match="threshold cannot be 'auto' for a given design"):
         MultiStageClassifier(threshold="auto").fit(X, y)
     with pytest.raises(InvalidParameterError, match=r"threshold must be a probability.*got 'automatic'"):
         EMSCOClassifier(threshold="automatic").fit(X, y)
@@ -301,7 +300,7 @@ def test_ctrl_c_while_the_front_is_trained_leaves_the_points_that_are_ready(data
         return train(self, sets)
 
     monkeypatch.setattr(finishing, "SETS_AT_ONCE", 4)
-    monkeypatch.setattr(estimators, "SETS_AT_ONCE", 4)
+    monkeypatch.setattr(pipeline, "SETS_AT_ONCE", 4)
     monkeypatch.setattr(StageCache, "models", interrupted)
     with pytest.warns(SearchInterruptedWarning, match=f"of its {len(whole.front_)} points are there"):
         clf = make().set_params(threshold=threshold).fit(X, y)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 import json
 
 import numpy as np
@@ -104,7 +105,7 @@ def test_units_show_columns_prices_and_groups():
         discount={"panel": 5.5, "x3": 3},
     )
     X = np.random.default_rng(0).normal(size=(30, 4))
-    summary = summarise(MultiStageClassifier(costs=prices).fit(X, X[:, 0] > 0))
+    summary = summarise(MultiStageClassifier(costs=prices).fit(X, X[:, 0] > 0).deployed_)
     assert summary["units"] == [
         {"name": "x0", "columns": ["x0"], "price": 0, "group": None, "discount": None},
         {"name": "panel", "columns": ["x1", "x2"], "price": 7.5, "group": "blood", "discount": 5.5},
@@ -139,12 +140,9 @@ def test_the_history_of_a_search_is_told(fitted):
 
 
 def test_a_long_history_is_thinned_and_keeps_its_ends(fitted):
-    history = fitted.history_
-    fitted.history_ = np.arange(3 * 5000).reshape(5000, 3)
-    try:
-        search = summarise(fitted.deployed_)["search"]
-    finally:
-        fitted.history_ = history
+    deployed = fitted.deployed_
+    origin = replace(deployed.origin, history=np.arange(3 * 5000).reshape(5000, 3))
+    search = summarise(replace(deployed, origin=origin))["search"]
     assert len(search["n_designs"]) == 300
     assert (search["n_steps"], search["n_designs"][0], search["n_sets"][-1]) == (5000, 0, 14999)
 
@@ -159,7 +157,9 @@ def test_the_certificate_of_an_exact_search_is_told():
 
 def test_an_accuracy_of_nothing_is_none():
     silent = MultiStageClassifier(costs=HEART.prices, threshold=1.0).fit(HEART.data, HEART.target)
-    shown = summarise(silent, evaluation=silent.evaluate(HEART.data[:9], HEART.target[:9]))["points"][0]["test"]
+    shown = summarise(silent.deployed_, evaluation=silent.evaluate(HEART.data[:9], HEART.target[:9]))["points"][0][
+        "test"
+    ]
     assert (shown["coverage"], shown["accuracy"], shown["rejected"]) == (0, None, 9)
 
 
@@ -177,15 +177,12 @@ def test_settings_name_versions_and_no_addresses(fitted):
     assert "costs" not in settings
     chooser = EMSCOClassifier(search=Exact(), choose=lambda front: 0, random_state=0)
     chooser.fit(HEART.data[["age", "sex"]], HEART.target)
-    assert "0x" not in " ".join(summarise(chooser)["settings"].values())
+    assert "0x" not in " ".join(summarise(chooser.deployed_)["settings"].values())
 
 
 def test_evaluation_and_notes_of_the_classifier_are_the_default(fitted, evaluation):
-    fitted.evaluation_, fitted.notes_ = evaluation, {"data": "heart", "bound": np.inf, "missing": np.nan}
-    try:
-        summary = summarise(fitted.deployed_)
-    finally:
-        del fitted.evaluation_, fitted.notes_
+    notes = {"data": "heart", "bound": np.inf, "missing": np.nan}
+    summary = summarise(replace(fitted.deployed_, evaluation=evaluation, notes=notes))
     assert summary["n_test"] == 99
     assert summary["notes"] == {"data": "heart", "bound": "inf", "missing": "nan"}
 
@@ -223,7 +220,7 @@ def test_a_flow_of_nothing_is_an_error(fitted, held_out):
     with pytest.raises(InvalidInputError, match="no rows"):
         stage_flow(fitted.deployed_, X[:0])
     with pytest.raises(InvalidInputError, match="MultiStageClassifier has no validation rows"):
-        stage_flow(MultiStageClassifier().fit(X, y))
+        stage_flow(MultiStageClassifier().fit(X, y).deployed_)
 
 
 def test_a_sweep_is_deciding_with_other_thresholds(fitted, held_out):

@@ -88,10 +88,10 @@ def test_decide_and_sessions_equal_a_walk_in_plain_python(data, seed, n_classes,
     matrix = data.draw(rules(n_classes))
     rule = RejectRule.of(matrix)
     rows = X.astype(object) if objects else X  # objects do not take the compiled walk
-    decisions = clf._decide(Table(rows), clf.deployed_.cascade, clf.deployed_.paid, rule)
+    decisions = clf.deployed_.decisions(Table(rows), clf.deployed_.cascade, rule)
     Z = clf.deployed_.encoder.encode(Table(X), slice(None))
     answers = [np.asarray(stage.model.predict_proba(Z[stage.encoded_columns].T)) for stage in clf.stages_]
-    plan, _ = clf._deployed()
+    itinerary = clf.deployed_.itinerary
     for i in range(len(X)):
         for stage, probabilities in enumerate(answers):
             label = int(probabilities[i].argmax())
@@ -104,7 +104,7 @@ def test_decide_and_sessions_equal_a_walk_in_plain_python(data, seed, n_classes,
         assert (decisions.conclusive[i], given_label, decisions.confidence[i], decisions.stage[i],
                 decisions.cost[i]) == expected  # fmt: skip
         if i < 15:
-            session = Session(plan, rule)
+            session = Session(itinerary, rule)
             while isinstance(answer := session.step(), Acquire):
                 session.give({column: X[column].iloc[i] for column in answer.columns})
             guess = answer.label if isinstance(answer, Accept) else answer.best_guess
@@ -195,8 +195,9 @@ def test_thresholds_that_do_not_differ_are_the_number_to_the_bit():
 
 def test_the_fingerprint_of_a_number_is_that_of_earlier_releases():
     X, y = load_iris(return_X_y=True)
-    plan, rule = MultiStageClassifier([0, 0, 1, 1], threshold=0.8).fit(X, y)._deployed()
-    assert plan.fingerprint(rule) == sha256(plan._digest + b"0.8").hexdigest()[:16]
+    deployed = MultiStageClassifier([0, 0, 1, 1], threshold=0.8).fit(X, y).deployed_
+    itinerary = deployed.itinerary
+    assert itinerary.fingerprint(deployed.rule) == sha256(itinerary._digest + b"0.8").hexdigest()[:16]
 
 
 # ---------------------------------------------------------------- what a user may give

@@ -34,7 +34,7 @@ from emsco.datasets import load_heart_failure
 from emsco.exceptions import InvalidParameterError, MissingDependencyError, ModelFileError
 from emsco.report.learning import learning_record
 from emsco.report.summary import summarise
-from emsco.storage import container, estimators
+from emsco.storage import container, estimators, model_file
 from emsco.storage.container import MAX_BYTES, MAX_MEMBERS, pack, unpack
 from emsco.storage.fields import Fields
 from emsco.storage.parameters import costs_from_json, costs_to_json
@@ -124,8 +124,9 @@ def test_labels_of_every_kind_keep_their_type(kind, tmp_path):
 
 def test_objects_as_labels_keep_their_types(tmp_path):
     clf = EMSCOClassifier([1, 1, 5, 5], random_state=0).fit(IRIS, FLOWERS)
-    clf.classes_ = np.array([False, 2, 3.0], dtype=object)
-    again = round_trip(clf, tmp_path).classes_
+    classes = np.array([False, 2, 3.0], dtype=object)
+    model_file.save(dataclasses.replace(clf.deployed_, classes=classes), tmp_path / "model.emsco")
+    again = emsco.load(tmp_path / "model.emsco").classes_
     assert again.dtype == object
     assert [type(label) for label in again] == [bool, int, float]
     clf.classes_ = np.array([b"a", b"b", b"c"])
@@ -238,9 +239,9 @@ def test_files_that_do_not_say_how_stages_learned_are_read(tmp_path):
         old = load_bytes(changed_json((tmp_path / "new").read_bytes(), forget), tmp_path)
         assert (old.encoding_, old.C_, old.validation_) == ("linear", 1.0, None)
         assert_array_equal(old.predict_proba(X), clf.predict_proba(X))
-        words = learning_record(old)["in_words"]
+        words = learning_record(old.deployed_)["in_words"]
         assert words == ["Stage classifier: logistic regression with C = 1; numbers are standardised."]
-        assert summarise(old)["judged"] == "validation"
+        assert summarise(old.deployed_)["judged"] == "validation"
 
 
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", "temperature"])
@@ -396,7 +397,7 @@ def test_evaluation_and_notes_stay_with_the_model_until_it_is_fitted_again(tmp_p
     evaluation = clf.evaluate(X, y)
     again = round_trip(clf, tmp_path, evaluation=evaluation, notes={"data": "ward 7", "rows": [1, None, {"a": 0.5}]})
     assert again.evaluation_ == evaluation
-    assert not hasattr(clf, "evaluation_")
+    assert clf.evaluation_ is None
     third = round_trip(again, tmp_path)
     assert third.evaluation_ == evaluation
     assert third.notes_ == {"data": "ward 7", "rows": [1, None, {"a": 0.5}]}

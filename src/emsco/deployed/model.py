@@ -241,14 +241,15 @@ class Deployed:
         return np.ascontiguousarray(self.cascade.probabilities(table, range(self.n_columns), self.rule)[0])
 
     @cached_property
-    def _itinerary(self) -> Itinerary:
+    def itinerary(self) -> Itinerary:
+        """What all sessions of the design in use share."""
         return Itinerary(self.encoder, self.stages, self.paid, self.prices, self.classes)
 
     def session(self, state: Mapping[str, Any] | None = None) -> Session:
         """Begin to decide one input whose values are bought one stage at a time, or continue from a state."""
         if state is None:
-            return Session(self._itinerary, self.rule)
-        return continue_session(self._itinerary, self.rule, state)
+            return Session(self.itinerary, self.rule)
+        return continue_session(self.itinerary, self.rule, state)
 
     def run(
         self,
@@ -259,7 +260,7 @@ class Deployed:
         on_decision: Callable[[Any, Accept | Reject], object] | None = None,
     ) -> Decisions:
         """Decide many inputs at once by a callback that buys what each needs; see ``EMSCOClassifier.run``."""
-        limit, begin = check_run(acquire, inputs, max_in_flight), partial(Session, self._itinerary, self.rule)
+        limit, begin = check_run(acquire, inputs, max_in_flight), partial(Session, self.itinerary, self.rule)
         if not is_async(acquire):
             decided = run_in_threads(begin, acquire, inputs, max_in_flight=limit, on_decision=on_decision)
         else:
@@ -276,7 +277,7 @@ class Deployed:
         on_decision: Callable[[Any, Accept | Reject], object] | None = None,
     ) -> Decisions:
         """Do what ``run`` does, with an async callback, inside a running event loop."""
-        limit, begin = check_run(acquire, inputs, max_in_flight), partial(Session, self._itinerary, self.rule)
+        limit, begin = check_run(acquire, inputs, max_in_flight), partial(Session, self.itinerary, self.rule)
         return self._gathered(await run_in_loop(begin, acquire, inputs, max_in_flight=limit, on_decision=on_decision))
 
     def _gathered(self, decided: Sequence[Accept | Reject]) -> Decisions:
@@ -314,13 +315,10 @@ class Deployed:
 
     def shortages(self) -> list[str]:
         """Say what cannot be promised of the design in use, and what is missing."""
-        promise = self.promise
-        if promise is None or promise.passed:
-            return []
-        return promise.shortages()
+        return [] if self.promise is None else self.promise.shortages()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("cascade", "_itinerary")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("cascade", "itinerary")}
 
 
 def the_front(deployed: Deployed) -> Front:

@@ -41,7 +41,7 @@ def run(*, n_draws: int = 20) -> Sweep:
     for seed in range(n_draws):
         X, y = make_classification(N_ROWS, N_FEATURES, random_state=seed)
         clf = MultiStageClassifier(np.where(cheap, 0, 1), costs).fit(X[_SPLIT:], y[_SPLIT:])
-        results = threshold_sweep(clf, X[:_SPLIT], y[:_SPLIT], thresholds.tolist())
+        results = threshold_sweep(clf.deployed_, X[:_SPLIT], y[:_SPLIT], thresholds.tolist())
         cost = np.array([result.mean_cost for result in results])
         rows.append(([r.coverage for r in results], [r.accuracy for r in results], cost.min() / cost))
     coverage, accuracy, inverse_cost = (np.array(column) for column in zip(*rows, strict=True))

@@ -78,18 +78,18 @@ def settle(
     encodings = ENCODINGS if encoding == "auto" else (encoding,)
     strengths = _STRENGTHS if C == "auto" else (float(C),)
     best, most = recipe, -np.inf
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for e in encodings:
-            problem = rehearsal.problems(e)[0][0]
-            if e == "spline" and encoding == "auto" and recipe.n_weights(problem) > _MOST_SPLINES:
-                continue
-            for c in strengths:
-                tried = replace(recipe, encoding=e, C=c)
+    for e in encodings:
+        problem = rehearsal.problems(e)[0][0]
+        if e == "spline" and encoding == "auto" and recipe.n_weights(problem) > _MOST_SPLINES:
+            continue
+        for c in strengths:
+            tried = replace(recipe, encoding=e, C=c)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
                 folds = rehearsal.trainers(tried, seed=0, n_jobs=n_jobs)
                 reached = score(CrossFitTrainer(folds, folds[0]))
-                if reached > most:
-                    best, most = tried, reached
+            if reached > most:
+                best, most = tried, reached
     return best
 
 

@@ -73,7 +73,10 @@ class Rehearsal:
     def problems(self, encoding: str) -> list[tuple[Problem, Encoder]]:
         """Return the problem of each fold, with columns encoded as its training rows suggest; each is made once."""
         if encoding not in self._encoded:
-            self._encoded[encoding] = self._problems(encoding)
+            with warnings.catch_warnings():
+                if self.crosses or self._encoded:
+                    warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
+                self._encoded[encoding] = self._problems(encoding)
         return self._encoded[encoding]
 
     def trainers(self, recipe: Recipe, *, seed: int, n_jobs: int) -> list[StageTrainer]:
@@ -99,13 +102,7 @@ class Rehearsal:
         if self.folds is None:
             judges, codes = self.judges or (self.table, self.codes[:0])
             return [self._problem(self.learn, judges, slice(None) if self.judges else slice(0), codes, encoding)]
-        found = []
-        for train, rows in self.folds:
-            with warnings.catch_warnings():
-                if self.crosses:
-                    warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once, of all rows
-                found.append(self._problem(train, self.table, rows, self.codes[rows], encoding))
-        return found
+        return [self._problem(train, self.table, rows, self.codes[rows], encoding) for train, rows in self.folds]
 
     def everything(self) -> "Rehearsal":
         """Return a rehearsal in which all rows train and none judges."""

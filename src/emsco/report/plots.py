@@ -302,12 +302,12 @@ class StageCalibrationDisplay:
         n_columns = min(n, 5)
         n_lines = -(-n // n_columns)
         size = (1.2 + 2.0 * n_columns, 0.9 + 2.0 * n_lines)
-        axes = axes(ax, n, nrows=n_lines, ncols=n_columns, sharex=True, sharey=True, figsize=size)
-        for axis in axes[n:]:
+        panels = axes(ax, n, nrows=n_lines, ncols=n_columns, sharex=True, sharey=True, figsize=size)
+        for axis in panels[n:]:
             axis.remove()
-        axes = axes[:n]
+        panels = panels[:n]
         chance = 100 / max(self.n_classes, 2)
-        for j, (axis, bins) in enumerate(zip(axes, self.stages, strict=True)):
+        for j, (axis, bins) in enumerate(zip(panels, self.stages, strict=True)):
             axis.plot([chance, 100], [chance, 100], color=GREY, linewidth=0.8)
             for bar in np.atleast_1d(self.threshold):
                 axis.axvline(100 * bar, color=GREY, linestyle="--", linewidth=0.8)
@@ -321,7 +321,7 @@ class StageCalibrationDisplay:
             axis.set_xlim(chance - 4, 103)
             axis.set_ylim(-4, 104)
             axis.tick_params(labelsize=8, labelbottom=j + n_columns >= n)
-        self.ax_, self.figure_ = np.array(axes), axes[0].figure
+        self.ax_, self.figure_ = np.array(panels), panels[0].figure
         if ax is None:
             self.figure_.supxlabel(
                 "confidence of the stage's top class (%), bins of about equal size; dashed: threshold", fontsize=9

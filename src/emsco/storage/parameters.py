@@ -1,6 +1,6 @@
 """What a user set <-> JSON: parameters, prices, searches."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, fields
 from importlib import import_module
 from typing import Any
@@ -9,12 +9,12 @@ import numpy as np
 
 from emsco.checks import check_cache_bytes, check_flag, check_seed
 from emsco.designs.partition import check_max_stages
-from emsco.exceptions import EmscoError, ModelFileError, shown
+from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
 from emsco.prices.prices import Costs, PriceList, Prices
 from emsco.promises.guarantee import Guarantee
 from emsco.scoring.choice import PRESET_CHOICES
 from emsco.scoring.objectives import Loss, Objective
-from emsco.stages.learners import check_calibration, check_estimator, check_learning
+from emsco.stages.learners import check_calibration, check_estimator, check_learning, check_products
 from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
 
@@ -73,7 +73,7 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return record
 
 
-def parameters_from_json(record: Fields, known: Iterable[str]) -> dict[str, Any]:
+def parameters_from_json(record: Fields, known: Collection[str]) -> dict[str, Any]:
     """Return the parameters that a file has."""
     parameters: dict[str, Any] = {}
     for name in record:
@@ -103,25 +103,27 @@ def parameters_from_json(record: Fields, known: Iterable[str]) -> dict[str, Any]
         else:
             parameters[name] = value
     try:
-        _check(parameters)
+        _check(parameters, automatic="preset" in known)
     except EmscoError as error:
         raise damaged(str(error).rstrip(".")) from error
     return parameters
 
 
-def _check(parameters: Mapping[str, Any]) -> None:
+def _check(parameters: Mapping[str, Any], *, automatic: bool) -> None:
     """Raise where a number or a name is out of range."""
     if parameters.get("preset", "best") not in PRESET_CHOICES:
-        raise damaged(f"there is no preset {shown(parameters['preset'])}")
+        known = ", ".join(PRESET_CHOICES)
+        raise InvalidParameterError(f"must be one of {known}; got {shown(parameters['preset'])}.", parameter="preset")
     encoding, C = parameters.get("encoding"), parameters.get("C")
     check_max_stages(parameters.get("max_stages"), 1)
-    check_learning("linear" if encoding is None else encoding, 1.0 if C is None else C)
+    check_learning("linear" if encoding is None else encoding, 1.0 if C is None else C, automatic=automatic)
     check_seed(parameters.get("random_state"))
     check_calibration(parameters.get("calibration"))
     check_cache_bytes(parameters.get("cache_bytes", 1))
     for name in ESTIMATORS & set(parameters):
         check_estimator(parameters[name], name)
-    for name in {"removal", "refit", "verbose", "products"} & set(parameters):
+    check_products(parameters.get("products", False), parameters.get("estimator"))
+    for name in {"removal", "refit", "verbose"} & set(parameters):
         if parameters[name] is not None:
             check_flag(parameters[name], name)
 
