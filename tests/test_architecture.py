@@ -108,12 +108,19 @@ def test_only_tests_import_the_reference():
     assert not [path for path in FILES if ("reference",) in imports(path)]
 
 
+def is_kernel(path: Path) -> bool:
+    return path.name.startswith("_") and path.name != "__init__.py"
+
+
 def test_files_and_functions_are_short():
-    long_files = {str(p.relative_to(ROOT)): n for p in FILES if (n := len(p.read_text().splitlines())) > 520}
+    lengths = {path: len(path.read_text().splitlines()) for path in FILES}
+    long_files = {
+        str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > (550 if is_kernel(path) else 520)
+    }
     long_functions = {}
     for path in FILES:
-        if path.name.startswith("_") and path.name != "__init__.py":
-            continue  # compiled kernels
+        if is_kernel(path):
+            continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) else node.body

@@ -227,8 +227,8 @@ def test_final_stages_that_cannot_be_trained_are_refused_before_the_search(wrong
     X, y = drawn(8, n_rows=40)
     y[:] = 0
     y[:3] = 1
-    with warnings.catch_warnings(), pytest.raises(EmscoError, match=says):
-        warnings.simplefilter("ignore", RareClassWarning)
+    warnings.simplefilter("ignore", RareClassWarning)
+    with pytest.raises(EmscoError, match=says):
         EMSCOClassifier(search=SMALL, validation=validation, **LINES, **wrong).fit(X, np.array(["a", "b"])[y])
 
 

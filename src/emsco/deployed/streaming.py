@@ -73,21 +73,7 @@ def predict_file(
     on_progress : callable or None
         Called with a phase, the share done and the rows so far.
     """
-    codes = model.encoder.codes
-    source.require(keep)
-    clash = sorted(set(keep) & set(COLUMNS))
-    if clash:
-        raise FileError(f"the columns {clash} cannot be kept: the output has columns of these names.")
-    if INCONCLUSIVE in {str(label) for label in model.classes}:
-        raise FileError(f"a class is called {INCONCLUSIVE!r}, as rows without a label are; rename it and fit again.")
-    bought_columns = {codes[c].name for stage in model.stages for c in stage.new_columns}
-    features = [name for name in source.names if name in bought_columns] if model.named else source.names
-    if not model.named and len(features) != model.n_columns:
-        raise InvalidInputError(
-            f"{source.path} has {len(features)} columns, but the model was fitted on {model.n_columns} without "
-            "names; give all of them, in the same order."
-        )
-    numbers = [code.name for code in codes if isinstance(code, NumberCode)] if model.named else features
+    features, numbers = _columns(model, source, keep)
     labels = [*(str(label) for label in model.classes.tolist()), INCONCLUSIVE]
     bought: list[str] = []
     for stage in model.stages:
@@ -137,6 +123,25 @@ def predict_file(
         if behind is not None:
             behind.result()
     return totals
+
+
+def _columns(model: Deployed, source: TableFile, keep: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the columns that the model buys, and those of them that are numbers."""
+    codes = model.encoder.codes
+    source.require(keep)
+    clash = sorted(set(keep) & set(COLUMNS))
+    if clash:
+        raise FileError(f"the columns {clash} cannot be kept: the output has columns of these names.")
+    if INCONCLUSIVE in {str(label) for label in model.classes}:
+        raise FileError(f"a class is called {INCONCLUSIVE!r}, as rows without a label are; rename it and fit again.")
+    bought = {codes[c].name for stage in model.stages for c in stage.new_columns}
+    features = [name for name in source.names if name in bought] if model.named else list(source.names)
+    if not model.named and len(features) != model.n_columns:
+        raise InvalidInputError(
+            f"{source.path} has {len(features)} columns, but the model was fitted on {model.n_columns} without "
+            "names; give all of them, in the same order."
+        )
+    return features, [code.name for code in codes if isinstance(code, NumberCode)] if model.named else features
 
 
 class _Rows:

@@ -153,72 +153,82 @@ def stacked(X: Any, more: Any) -> Any:
 def methods(setting: str) -> dict[str, Factory]:
     """Return the methods by name; their grids are thinned if a full one takes minutes."""
     ours = Paper if setting == "paper" else Best
-
-    def single(s: PaperSetting, seed: int, quick: bool) -> Method:
-        return SingleStage(threshold=0.0, random_state=seed)
-
-    def single_reject(s: PaperSetting, seed: int, quick: bool) -> Method:
-        return SingleStage(threshold=s.threshold, random_state=seed)
-
-    def cost_ordered(s: PaperSetting, seed: int, quick: bool) -> Method:
-        return CostOrdered(threshold=s.threshold, random_state=seed)
-
-    def lasso(s: PaperSetting, seed: int, quick: bool) -> Method:
-        return CaCTLasso(threshold=s.threshold, penalties=_FEW_PENALTIES if quick else None, random_state=seed)
-
-    def greedy_miser(s: PaperSetting, seed: int, quick: bool) -> Method:
-        few: dict[str, Any] = {"price_weights": (0.0, 0.1, 1.0), "rounds": (20, 50)} if quick else {}
-        return GreedyMiser(threshold=s.threshold, random_state=seed, **few)
-
-    def cstc(s: PaperSetting, seed: int, quick: bool) -> Method:
-        grid: dict[str, Any] = {"levels": (1, 3), "sparsities": (1e-3,), "temperatures": (1.0,), "C": (1.0,)}
-        if quick:
-            grid |= {"price_weights": (0.1, 1.0), "levels": (2,), "omegas": ("leaves",)}
-        return CSTC(threshold=s.threshold, random_state=seed, **grid)
-
-    def cegb(s: PaperSetting, seed: int, quick: bool) -> Method:
-        grid: dict[str, Any] = {"learning_rates": (0.1,), "num_leaves": (4, 8), "min_rows_in_leaf": (5,)}
-        if quick:
-            grid |= {"price_weights": (0.0, 0.1, 1.0), "num_leaves": (8,), "n_rounds": 50}
-        return CEGB(threshold=s.threshold, random_state=seed, **grid)
-
-    def reject_rules(s: PaperSetting, seed: int, quick: bool) -> Method:
-        few: dict[str, Any] = {"price_weights": (0.0, 0.1)} if quick else {}
-        return RejectRules(threshold=s.threshold, random_state=seed, **few)
-
-    def stage_lp(s: PaperSetting, seed: int, quick: bool) -> Method:
-        few: dict[str, Any] = {"price_weights": (0.1,), "inputs": ("confidence",)} if quick else {}
-        return StageLP(threshold=s.threshold, random_state=seed, **few)
-
-    def budget_prune(s: PaperSetting, seed: int, quick: bool) -> Method:
-        grid: dict[str, Any] = {"n_trees": (10,), "max_depths": (6, 10)}
-        if quick:
-            grid |= {"price_weights": (0.0, 0.1), "max_depths": (6,)}
-        return BudgetPrune(threshold=s.threshold, random_state=seed, **grid)
-
-    def nsga2(s: PaperSetting, seed: int, quick: bool) -> Method:
-        e = s.evolution
-        return NSGA2(
-            threshold=s.threshold, population_size=50 if quick else e.population_size,
-            max_generations=10 if quick else 150, mutation_rate=e.mutation_rate,
-            recombination_rate=e.recombination_rate, stage_bias=e.stage_bias, random_state=seed,
-        )  # fmt: skip
-
     return {
         "EMSCO": lambda s, seed, quick: ours(s, seed, quick=quick),
         "EMSCO, C=100": lambda s, seed, quick: Paper(s, seed, quick=quick, C=100.0),
-        "Single-Stage": single,
-        "Single-Stage, reject": single_reject,
-        "CO-T": cost_ordered,
-        "CaCT LASSO": lasso,
-        "GM*": greedy_miser,
-        "CSTC*": cstc,
-        "CEGB*": cegb,
-        "Reject rules": reject_rules,
-        "Stage LP": stage_lp,
-        "BudgetPrune": budget_prune,
-        "NSGA-II": nsga2,
+        "Single-Stage": _single,
+        "Single-Stage, reject": _single_reject,
+        "CO-T": _cost_ordered,
+        "CaCT LASSO": _lasso,
+        "GM*": _greedy_miser,
+        "CSTC*": _cstc,
+        "CEGB*": _cegb,
+        "Reject rules": _reject_rules,
+        "Stage LP": _stage_lp,
+        "BudgetPrune": _budget_prune,
+        "NSGA-II": _nsga2,
     }
+
+
+def _single(s: PaperSetting, seed: int, quick: bool) -> Method:
+    return SingleStage(threshold=0.0, random_state=seed)
+
+
+def _single_reject(s: PaperSetting, seed: int, quick: bool) -> Method:
+    return SingleStage(threshold=s.threshold, random_state=seed)
+
+
+def _cost_ordered(s: PaperSetting, seed: int, quick: bool) -> Method:
+    return CostOrdered(threshold=s.threshold, random_state=seed)
+
+
+def _lasso(s: PaperSetting, seed: int, quick: bool) -> Method:
+    return CaCTLasso(threshold=s.threshold, penalties=_FEW_PENALTIES if quick else None, random_state=seed)
+
+
+def _greedy_miser(s: PaperSetting, seed: int, quick: bool) -> Method:
+    few: dict[str, Any] = {"price_weights": (0.0, 0.1, 1.0), "rounds": (20, 50)} if quick else {}
+    return GreedyMiser(threshold=s.threshold, random_state=seed, **few)
+
+
+def _cstc(s: PaperSetting, seed: int, quick: bool) -> Method:
+    grid: dict[str, Any] = {"levels": (1, 3), "sparsities": (1e-3,), "temperatures": (1.0,), "C": (1.0,)}
+    if quick:
+        grid |= {"price_weights": (0.1, 1.0), "levels": (2,), "omegas": ("leaves",)}
+    return CSTC(threshold=s.threshold, random_state=seed, **grid)
+
+
+def _cegb(s: PaperSetting, seed: int, quick: bool) -> Method:
+    grid: dict[str, Any] = {"learning_rates": (0.1,), "num_leaves": (4, 8), "min_rows_in_leaf": (5,)}
+    if quick:
+        grid |= {"price_weights": (0.0, 0.1, 1.0), "num_leaves": (8,), "n_rounds": 50}
+    return CEGB(threshold=s.threshold, random_state=seed, **grid)
+
+
+def _reject_rules(s: PaperSetting, seed: int, quick: bool) -> Method:
+    few: dict[str, Any] = {"price_weights": (0.0, 0.1)} if quick else {}
+    return RejectRules(threshold=s.threshold, random_state=seed, **few)
+
+
+def _stage_lp(s: PaperSetting, seed: int, quick: bool) -> Method:
+    few: dict[str, Any] = {"price_weights": (0.1,), "inputs": ("confidence",)} if quick else {}
+    return StageLP(threshold=s.threshold, random_state=seed, **few)
+
+
+def _budget_prune(s: PaperSetting, seed: int, quick: bool) -> Method:
+    grid: dict[str, Any] = {"n_trees": (10,), "max_depths": (6, 10)}
+    if quick:
+        grid |= {"price_weights": (0.0, 0.1), "max_depths": (6,)}
+    return BudgetPrune(threshold=s.threshold, random_state=seed, **grid)
+
+
+def _nsga2(s: PaperSetting, seed: int, quick: bool) -> Method:
+    e = s.evolution
+    return NSGA2(
+        threshold=s.threshold, population_size=50 if quick else e.population_size,
+        max_generations=10 if quick else 150, mutation_rate=e.mutation_rate,
+        recombination_rate=e.recombination_rate, stage_bias=e.stage_bias, random_state=seed,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=4)

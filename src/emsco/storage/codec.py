@@ -18,16 +18,15 @@ import emsco
 from emsco.arrays import IntArray
 from emsco.data.encoding import ENCODINGS, FARTHEST, CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.data.labels import plain_classes
-from emsco.deployed.evaluation import Evaluation
 from emsco.deployed.model import Deployed, Origin
-from emsco.designs.partition import are_designs, check_design, distinct_sets, set_key, stage_counts
+from emsco.designs.partition import are_designs, check_design, distinct_sets, set_key
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
 from emsco.prices.prices import PriceList, resolve
-from emsco.promises.guarantee import Check, Guarantee, Promise, p_values
+from emsco.promises.guarantee import Guarantee, Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Certificate, Front, stages_paid
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE
-from emsco.scoring.rejection import NEVER, RejectRule
+from emsco.scoring.rejection import RejectRule
 from emsco.stages.base import StageModel
 from emsco.stages.logistic import LogisticModel
 from emsco.stages.problem import unit_membership
@@ -45,6 +44,12 @@ from emsco.storage.parameters import (
     price_list_to_json,
     prices_from_json,
     search_to_json,
+)
+from emsco.storage.results import (
+    evaluation_from_json,
+    evaluation_to_json,
+    promise_to_json,
+    promises_from_json,
 )
 
 Members = dict[str, bytes]
@@ -73,11 +78,11 @@ def to_members(deployed: Deployed) -> Members:
         "named": deployed.named,
         "feature_names_in": origin.names_are_text,
         "prices": price_list_to_json(deployed.prices),
-        "evaluation": _evaluation_to_json(deployed.evaluation, designs, deployed.classes.size),
+        "evaluation": evaluation_to_json(deployed.evaluation, designs, deployed.classes.size),
         "notes": _notes(deployed.notes),
     }
     if deployed.policy.set_aside is not None:
-        record["promises"] = [_promise_to_json(promise) for promise in deployed.promises]
+        record["promises"] = [promise_to_json(promise) for promise in deployed.promises]
         record["chosen"] = deployed.chosen
     arrays: dict[str, NDArray[Any]] = {"designs": designs}
     if front is not None:
@@ -181,7 +186,7 @@ class _Reading:
             chosen=record.whole("chosen", most=last) if "chosen" in record else point,
             front=front,
             promises=promises,
-            evaluation=_evaluation_from_json(record, designs, classes),
+            evaluation=evaluation_from_json(record, designs, classes),
             notes=record.part("notes").plain(),
         )
         if self.left:
@@ -206,7 +211,7 @@ class _Reading:
         try:
             policy = policy_of(threshold)
             if isinstance(threshold, Guarantee):
-                promises = _promises_from_json(self.record, threshold, plain_classes(classes), len(designs))
+                promises = promises_from_json(self.record, threshold, plain_classes(classes), len(designs))
             if policy.tunes and own is None:
                 raise damaged("thresholds of the front are missing")
             return policy, policy.rules(classes, designs, own, promises), promises
@@ -429,93 +434,6 @@ def _price_list(record: Fields, n_columns: int) -> PriceList:
     if list(prices.unit_names) != list(record.part("prices").part("units")):
         raise damaged("the units are not in the order of their columns")
     return prices
-
-
-def _evaluation_to_json(evaluation: Any, designs: IntArray, n_classes: int) -> dict[str, Any] | None:
-    if evaluation is None:
-        return None
-    n_stages = stage_counts(designs).tolist()
-    if (
-        not isinstance(evaluation, Evaluation)
-        or len(evaluation.classes) != n_classes
-        or [len(result.paid) for result in evaluation.points] != n_stages
-    ):
-        raise InvalidParameterError(
-            f"evaluation is {shown(evaluation)}; give what this classifier's evaluate returned, {len(n_stages)} points "
-            f"with {n_classes} classes."
-        )
-    record = evaluation.to_dict()
-    return {name: record[name] for name in ("points", "everything", "always")}
-
-
-def _evaluation_from_json(record: Fields, designs: IntArray, classes: NDArray[Any]) -> Evaluation | None:
-    if record.raw("evaluation") is None:
-        return None
-    part = record.part("evaluation")
-    points = part.parts("points")
-    if len(points) != len(designs):
-        part.refuse("points", f"a list of {len(designs)}")
-    for result, n_stages in zip(points, stage_counts(designs).tolist(), strict=True):
-        _check_result(result, n_stages, classes.size)
-    for name in ("everything", "always"):
-        _check_result(part.part(name), 1, classes.size)
-    return Evaluation.from_dict(record.raw("evaluation"), classes.tolist())
-
-
-def _check_result(record: Fields, n_stages: int, n_classes: int) -> None:
-    answered, right = record.wholes("answered", n_stages), record.wholes("right", n_stages)
-    paid = Fields(dict(enumerate(record.items("paid", n_stages))), "paid")
-    for stage in paid:
-        paid.number(stage, 0)
-    confusion = Fields(dict(enumerate(record.items("confusion", n_classes))), "confusion")
-    counted = sum(sum(confusion.wholes(label, n_classes + 1)) for label in confusion)
-    n_rows = sum(answered) + record.whole("n_rejected", most=2**53)
-    if not n_rows or counted != n_rows or any(r > a for r, a in zip(right, answered, strict=True)):
-        raise damaged("the counts of an evaluation do not add up")
-
-
-def _promise_to_json(promise: Promise) -> dict[str, Any]:
-    names = ("threshold", "n_rows", "n_errors", "n_lost", "n_thresholds", "n_needed")
-    return {
-        "n_rows": promise.n_rows,
-        "given": promise.given,
-        "n_shared": promise.n_shared,
-        "coverage": promise.coverage,
-        "searched_coverage": promise.searched_coverage,
-        "checks": [{name: getattr(check, name) for name in names} for check in promise.checks],
-    }
-
-
-def _promises_from_json(record: Fields, guarantee: Guarantee, labels: list[Any], n_designs: int) -> tuple[Promise, ...]:
-    promises = record.parts("promises")
-    if len(promises) != n_designs:
-        record.refuse("promises", f"a list of {n_designs}")
-    return tuple(_promise_from_json(part, guarantee, labels) for part in promises)
-
-
-def _promise_from_json(record: Fields, guarantee: Guarantee, labels: list[Any]) -> Promise:
-    """Return a promise; its p-values are computed again, and must say what the thresholds say."""
-    each = labels if guarantee.per_class else [None]
-    level = (1 - guarantee.confidence) / len(each)
-    n_calibration = record.whole("n_rows", 1)
-    checks = []
-    if len(record.items("checks")) != len(each):
-        record.refuse("checks", f"a list of {len(each)}")
-    for label, part in zip(each, record.parts("checks"), strict=True):
-        threshold = part.number("threshold", 0, NEVER)
-        n_rows = part.whole("n_rows", most=n_calibration)
-        n_errors = part.whole("n_errors", most=n_rows)
-        n_lost = part.whole("n_lost", most=n_rows - n_errors)
-        n_needed = None if part.raw("n_needed") is None else part.whole("n_needed")
-        p_value = float(p_values(np.array(n_rows - n_lost), np.array(n_errors), guarantee.accuracy))
-        if not (threshold <= 1 if p_value <= level else threshold == NEVER):
-            part.refuse("threshold", f"one that {n_errors} errors in {n_rows - n_lost} rows support")
-        n_thresholds = part.whole("n_thresholds")
-        checks.append(Check(label, threshold, n_rows, n_errors, n_lost, p_value, level, n_thresholds, n_needed))
-    coverage, searched = (record.number(name, 0, 1) for name in ("coverage", "searched_coverage"))
-    given = record.flag("given") if "given" in record else False  # older files do not say
-    n_shared = record.whole("n_shared", most=n_calibration) if "n_shared" in record else 0
-    return Promise(guarantee, tuple(checks), n_calibration, coverage, searched, given, n_shared)
 
 
 def _notes(notes: Any) -> dict[str, Any]:
