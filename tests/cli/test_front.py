@@ -72,5 +72,5 @@ def test_promises_that_are_not_kept_are_marked(folder, tmp_path, capsys):
     assert [shown[i] for i in range(len(kept))] == kept
     used = call(capsys, "use", path, kept.index(False)).out
     assert "Asked for, but not promised: at least 80 %" in used
-    assert "calibrated: never" in used
+    assert "calibrated): never" in used
     assert json.loads(call(capsys, "inspect", path, "--json").out)["threshold"] == "calibrated: never"
