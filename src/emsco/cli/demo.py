@@ -6,6 +6,7 @@ import sys
 import click
 
 from emsco.cli.options import FILE, Command
+from emsco.data.output import write_atomically
 
 _THRESHOLD = 0.75  # the paper's for this data set
 
@@ -100,7 +101,7 @@ def write_files(folder: Path) -> None:
         if path.exists() and path.read_bytes() != text.encode():
             raise FileError(f"{path} exists already, with other contents; give another folder.")
     for name, text in contents.items():
-        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+        write_atomically(folder / name, text.encode())
     click.echo(f"Written to {folder}:")
     print("  heart.csv   299 patients with heart failure: 12 features, and DEATH_EVENT (CC BY 4.0)")
     print("  prices.csv  the price of each feature: 10 if it is known without a test, else 100")
