@@ -1,7 +1,7 @@
 """Deployed: what is left when the search is over. It decides, opens sessions, is saved, exported and reported.
 
-It is frozen. Another point or another threshold makes another object, so that whoever holds one, in whichever thread,
-has one design, one rule and one price list that belong together.
+It is frozen. Another point or another threshold makes another object, so every thread that holds one has a design, a
+rule and a price list that belong together.
 """
 
 import asyncio
@@ -124,6 +124,9 @@ class Deployed:
     evaluation: Evaluation | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self.designs.setflags(write=False)
+
     def use(self, point: int) -> "Deployed":
         """Return the same with another point in use."""
         n = len(self.designs)
@@ -137,7 +140,9 @@ class Deployed:
         """Return the same with another threshold; nothing is trained."""
         policy = policy_of(threshold)
         own = None if self.front is None else self.front.thresholds
-        return replace(self, policy=policy, rules=policy.rules(self.classes, self.designs, own, self.promises))
+        rules = policy.rules(self.classes, self.designs, own, self.promises)
+        origin = replace(self.origin, parameters={**self.origin.parameters, "threshold": threshold})
+        return replace(self, policy=policy, rules=rules, origin=origin)
 
     @property
     def design(self) -> IntArray:
@@ -166,6 +171,8 @@ class Deployed:
     def search_name(self) -> str:
         """Name of the search that found the front."""
         search = self.origin.search
+        if search is None:
+            return ""
         return str(search["kind"]) if isinstance(search, Mapping) else type(search).__name__
 
     @property

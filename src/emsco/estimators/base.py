@@ -1,8 +1,10 @@
 """What both classifiers do once they are fitted: they hold a `Deployed` and delegate to it."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from os import PathLike
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -25,6 +27,17 @@ from emsco.stages.base import outcomes_of
 if TYPE_CHECKING:
     from emsco.report.plots import StagesDisplay
 
+_SWAPPING = Lock()  # held while a point or a threshold is exchanged, so that neither exchange is lost
+
+
+def _is_same(known: Any, threshold: Any) -> bool:
+    """Return whether two thresholds are equal; a number, in nearly all sessions, is compared at once."""
+    if type(threshold) is float:
+        return type(known) is float and known == threshold
+    if isinstance(threshold, np.ndarray) or isinstance(known, np.ndarray):
+        return type(known) is type(threshold) and np.array_equal(known, threshold)
+    return type(known) is type(threshold) and bool(known == threshold)
+
 
 class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """What both classifiers do once they have trained stages."""
@@ -38,13 +51,21 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def deployed_(self) -> Deployed:
         """Everything that deciding needs, frozen: designs, models, prices, rules, the point in use."""
-        if "_state" not in self.__dict__:  # check_is_fitted itself takes longer than a session
+        threshold = self.threshold
+        state: tuple[Any, Deployed] | None = self.__dict__.get("_state")
+        if state is None:  # check_is_fitted itself takes longer than a session
             raise NotFittedError(f"This {type(self).__name__} instance is not fitted yet; call fit first.")
-        threshold, deployed = self._state
-        if self.threshold is threshold:
-            return deployed
-        deployed = deployed.with_threshold(self.threshold)
-        self._state = self.threshold, deployed
+        if _is_same(state[0], threshold):
+            return state[1]
+        with _SWAPPING:
+            return self._with_threshold(threshold)
+
+    def _with_threshold(self, threshold: Any) -> Deployed:
+        """Return what is deployed, with a threshold that was set after fit; the caller holds the lock."""
+        known, deployed = self._state
+        if not _is_same(known, threshold):
+            deployed = deployed.with_threshold(threshold)
+            self._state = deepcopy(threshold), deployed
         return deployed
 
     @classmethod
@@ -59,7 +80,15 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _deploy(self, deployed: Deployed) -> None:
         """Put something into use, by one assignment: other threads see the old one or the new one."""
-        self._state = self.threshold, deployed
+        self._state = deepcopy(deployed.policy.threshold), deployed
+
+    def _use(self, point: int) -> None:
+        """Put another point into use."""
+        threshold = self.threshold
+        if "_state" not in self.__dict__:
+            check_is_fitted(self)
+        with _SWAPPING:
+            self._deploy(self._with_threshold(threshold).use(point))
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -92,7 +121,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     @property
     def notes_(self) -> Mapping[str, Any]:
         """Notes that were saved with the model."""
-        return self.deployed_.notes
+        return dict(self.deployed_.notes)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -257,11 +286,9 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         save(self._to_save(), path, evaluation=evaluation, notes=notes)
 
     def _to_save(self) -> Deployed:
-        """Return what is deployed, with the parameters as they are now."""
+        """Return what is deployed, under the name of this class: only the two of this package can be saved."""
         deployed = self.deployed_
-        named = hasattr(self, "feature_names_in_")
-        given = {"kind": type(self).__name__, "parameters": self.get_params(deep=False), "names_are_text": named}
-        return replace(deployed, origin=replace(deployed.origin, **given))
+        return replace(deployed, origin=replace(deployed.origin, kind=type(self).__name__))
 
     def _warn_of_shortage(self) -> None:
         """Warn if the promise of the design in use, or of one of its classes, cannot be made."""

@@ -98,7 +98,8 @@ class MultiStageClassifier(StagedClassifier):
         from emsco.fitting.given import fit_design
         from emsco.fitting.pipeline import Given
 
-        given = Given(self._begin(X), y, X_cal=X_cal, y_cal=y_cal)
+        table = self._begin(X)
+        given = Given(table, y, X_cal=X_cal, y_cal=y_cal, names_are_text=hasattr(self, "feature_names_in_"))
         self._deploy(fit_design(self.get_params(deep=False), given))
         self._warn_of_shortage()
         return self

@@ -218,7 +218,8 @@ class EMSCOClassifier(StagedClassifier):
         from emsco.fitting.settings import read_settings
 
         settings = read_settings(self.get_params(deep=False))
-        given = Given(self._begin(X), y, X_val, y_val, X_cal, y_cal)
+        table = self._begin(X)
+        given = Given(table, y, X_val, y_val, X_cal, y_cal, names_are_text=hasattr(self, "feature_names_in_"))
         if checkpoint is None:
             fitted = fit(settings, given)
         else:
@@ -248,7 +249,7 @@ class EMSCOClassifier(StagedClassifier):
         -------
         self
         """
-        self._deploy(self.deployed_.use(point))
+        self._use(point)
         self._warn_of_shortage()
         return self
 

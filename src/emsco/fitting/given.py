@@ -43,7 +43,7 @@ def fit_design(parameters: Mapping[str, Any], given: Given) -> Deployed:
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(3)[2])
     aside = set_aside(policy, table, codes, classes, given.X_cal, given.y_cal, rng)
     policy.search_rule(aside.classes)  # the classes that a threshold names are those of the data, or it is refused
-    origin = Origin("MultiStageClassifier", parameters, encoding=encoding, C=C)
+    origin = Origin("MultiStageClassifier", parameters, encoding=encoding, C=C, names_are_text=given.names_are_text)
 
     def trained(rows: Rows) -> Deployed:
         rehearsal = Rehearsal(aside.table, aside.codes, aside.classes.size, prices, None, learn=rows)

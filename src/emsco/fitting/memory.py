@@ -87,5 +87,6 @@ def _identity(settings: Settings, task: Task, rehearsal: Rehearsal) -> dict[str,
         "max_stages": str(task.max_stages),
         "removal": str(settings.removal),
         "estimator": identity_of(learning),
+        "settled by": "log-likelihood" if settings.policy.set_aside is not None else "combined score",
         "seed": str(settings.seed),
     }

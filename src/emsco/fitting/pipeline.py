@@ -1,6 +1,6 @@
 """From a table to a front, one value per step.
 
-read -> set aside -> rehearse -> settle the recipe -> search -> finish -> promise -> train -> choose
+read -> set aside -> rehearse -> task -> settle the recipe -> search -> finish -> train -> promise -> choose
 """
 
 from collections.abc import Callable, Mapping
@@ -60,6 +60,7 @@ class Given:
     y_val: Any = None
     X_cal: Any = None
     y_cal: Any = None
+    names_are_text: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,13 +105,13 @@ class Trained:
 
     front: Front
     plans: list[Plan]
-    encoder_of: Setup
+    setup: Setup
     models: Mapping[bytes, StageModel]
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A deployed front, of which any point can be put into use, and how to choose one."""
+    """A deployed front, any point of which can be put into use, and how to choose one."""
 
     deployed: Deployed
     choose: Callable[[], int]
@@ -146,7 +147,7 @@ def fit(settings: Settings, given: Given, memory: Memory | None = None) -> Fitte
     searched = search(settings, judge, run, line)
     finished = finish_front(settings, searched.front, judge, setup, final, rehearsal, memory, line)
     trained = train_front(settings, finished, aside, rehearsal)
-    return deploy(settings, read, aside, rehearsal, run, searched, finished, trained)
+    return deploy(settings, given, read, aside, rehearsal, run, searched, finished, trained)
 
 
 def read_table(settings: Settings, given: Given) -> Read:
@@ -199,7 +200,7 @@ def settle_recipe(
     rng: np.random.Generator,
     memory: Memory | None,
 ) -> tuple[Setup, Recipe | None]:
-    """Return how stages learn in the search, and how those of the front do if not so."""
+    """Return how stages learn in the search, and how the stages of the front learn if that differs."""
     recipe = memory.recipe(settings) if memory is not None else None
     if recipe is None:
         recipe = settle(
@@ -222,7 +223,7 @@ def _final_recipe(settings: Settings, recipe: Recipe, rehearsal: Rehearsal, clas
     if final is None and settings.calibration is None:
         return None
     if final is None:
-        # Whether a forest is true is how many trees it has, and an untrained one does not know.
+        # Compared with None: an untrained forest has no length, so it is neither true nor false.
         final = recipe.logistic() if recipe.estimator is None else recipe.estimator
     else:
         check_estimator_usable(final)
@@ -262,10 +263,10 @@ def finish_front(
     complete = True
     finishing = partial(finish, chains=judge.fast, thresholds=settings.policy.tunes, line=line)
     if final is not None:
-        again = prepare(rehearsal, final, seed=settings.seed, n_jobs=settings.n_jobs)
-        store = None if memory is None else memory.store(final)
-        strong = Judge(judge.task, again.trainer, store, fast=False)
         try:
+            again = prepare(rehearsal, final, seed=settings.seed, n_jobs=settings.n_jobs)
+            store = None if memory is None else memory.store(final)
+            strong = Judge(judge.task, again.trainer, store, fast=False)
             return Finished(finishing(front, judge, strong), strong, again, complete)
         except KeyboardInterrupt:
             complete = False
@@ -345,6 +346,7 @@ def _train_points(
 
 def deploy(
     settings: Settings,
+    given: Given,
     read: Read,
     aside: SetAside,
     rehearsal: Rehearsal,
@@ -354,7 +356,7 @@ def deploy(
     trained: Trained,
 ) -> Fitted:
     """Look at the calibration rows, once; put all together."""
-    front, recipe, classes = trained.front, trained.encoder_of.recipe, aside.classes
+    front, recipe, classes = trained.front, trained.setup.recipe, aside.classes
     origin = Origin(
         kind="EMSCOClassifier",
         parameters=settings.given,
@@ -368,8 +370,9 @@ def deploy(
         n_generations=searched.n_steps,
         n_feature_sets=searched.n_feature_sets,
         history=np.array(run.history, dtype=np.int64).reshape(-1, 3),
+        names_are_text=given.names_are_text,
     )
-    encoder, named, designs = trained.encoder_of.encoder, read.table.named, front.designs
+    encoder, named, designs = trained.setup.encoder, read.table.named, front.designs
     policy = settings.policy
     deployed = Deployed(
         classes, encoder, named, read.prices, designs, trained.models, policy, rules=(), origin=origin, front=front

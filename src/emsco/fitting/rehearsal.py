@@ -19,7 +19,7 @@ from emsco.stages.problem import Problem, unit_membership
 from emsco.stages.recipe import Recipe
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rehearsal:
     """The rows that train and judge feature sets: one split into two parts, or folds that take turns.
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray, IntArray
@@ -161,4 +162,4 @@ def policy_of(threshold: Any) -> ThresholdPolicy:
     if isinstance(threshold, str) and threshold == AUTO:
         return Own()
     check_rule(threshold)
-    return Fixed(threshold)
+    return Fixed(threshold.tolist() if isinstance(threshold, np.ndarray) else threshold)

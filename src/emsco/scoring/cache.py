@@ -140,6 +140,7 @@ class StageCache:
         self._clock += 1
         slots = self._claim(len(feature_sets))
         self._memory[slots], self.confident[slots], self.right[slots] = memory, confident, right
+        self.n_trained += len(feature_sets)
         self._register(slots, [units.tobytes() for units in np.packbits(feature_sets, axis=1)])
 
     def set_threshold(self, threshold: Threshold) -> None:

@@ -22,7 +22,7 @@ from emsco.deployed.model import Deployed, Origin
 from emsco.designs.partition import are_designs, check_design, distinct_sets, set_key
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
 from emsco.prices.prices import PriceList, resolve
-from emsco.promises.guarantee import Guarantee, Promise
+from emsco.promises.guarantee import Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Certificate, Front, stages_paid
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE
@@ -41,6 +41,7 @@ from emsco.storage.parameters import (
     is_estimator,
     parameters_from_json,
     parameters_to_json,
+    preset_from_json,
     price_list_to_json,
     prices_from_json,
     search_to_json,
@@ -210,8 +211,8 @@ class _Reading:
         promises: tuple[Promise, ...] = ()
         try:
             policy = policy_of(threshold)
-            if isinstance(threshold, Guarantee):
-                promises = promises_from_json(self.record, threshold, plain_classes(classes), len(designs))
+            if policy.set_aside is not None:
+                promises = promises_from_json(self.record, policy.threshold, plain_classes(classes), len(designs))
             if policy.tunes and own is None:
                 raise damaged("thresholds of the front are missing")
             return policy, policy.rules(classes, designs, own, promises), promises
@@ -228,7 +229,7 @@ class _Reading:
             encoding, C = parameters["encoding"], float(parameters["C"])
             return Origin(kind, parameters, encoding=encoding, C=C, names_are_text=names)
         encoding, C, validation, finished = _learning(record)
-        preset = parameters_from_json(record.part("preset"), PARAMETERS[kind]) if "preset" in record else {}
+        preset = preset_from_json(record.part("preset")) if "preset" in record else {}
         return Origin(
             kind=kind,
             parameters=parameters,

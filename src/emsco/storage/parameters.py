@@ -128,6 +128,15 @@ def _check(parameters: Mapping[str, Any], *, automatic: bool) -> None:
             check_flag(parameters[name], name)
 
 
+def preset_from_json(record: Fields) -> dict[str, Any]:
+    """Return what parameters left to the preset stood for; a search stays a record, so that serving loads none."""
+    rest = Fields({name: value for name, value in record.plain().items() if name != "search"}, "preset")
+    preset = parameters_from_json(rest, PARAMETERS[SEARCHED])
+    if "search" in record:
+        preset["search"] = check_search(record.part("search")) if isinstance(record.raw("search"), dict) else "auto"
+    return preset
+
+
 def search_to_json(search: Any) -> dict[str, Any]:
     """Return the settings of a search; a loaded model has them so already."""
     if isinstance(search, Mapping):
