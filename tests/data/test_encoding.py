@@ -117,10 +117,14 @@ def test_declared_categories_stay_categories_even_if_they_look_like_numbers(fram
     assert_array_equal(Z, [[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0]])
 
 
-def test_two_categories_need_one_column():
+def test_two_categories_have_a_column_each_so_that_an_unseen_or_missing_one_is_neither():
     encoder, Z = encode(pd.DataFrame({"t": ["b", "a", "b"]}))
-    assert encoder.encoded_names == ("t=b",)
-    assert_array_equal(Z, [[1, 0, 1]])
+    assert encoder.encoded_names == ("t=a", "t=b")
+    assert_array_equal(Z, [[0, 1, 0], [1, 0, 1]])
+    for other in ("A", None):
+        out = np.full((2, 1), 7.0)
+        encoder.encode_column(0, np.array([other], dtype=object), ALL, out)
+        assert_array_equal(out, 0)
 
 
 def test_an_unseen_category_is_zero_everywhere():
@@ -260,7 +264,7 @@ def test_text_that_is_a_date_is_refused_as_dates_are(cells):
 @pytest.mark.parametrize("cells", [["2024-03-31", "never"], ["2024-99-99", "2024-99-98"], ["1-2-3", "4-5-6"]])
 def test_text_that_is_only_like_a_date_is_a_category(cells):
     encoder = Encoder(Table(pd.DataFrame({"seen": cells})), slice(None))
-    assert encoder.n_encoded == 1
+    assert encoder.n_encoded == 2
 
 
 def test_a_column_has_at_most_ten_thousand_categories():

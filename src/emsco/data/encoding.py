@@ -368,8 +368,7 @@ def _learn_categories(cells: list[Any], name: str) -> CategoryCode:
     kept = frequent if len(frequent) <= _MAX_CATEGORIES else frequent[: _MAX_CATEGORIES - 1]
     rare = frozenset(frequent[len(kept) :])
     kept = sorted(kept, key=lambda c: (c is None, str(c)))
-    if len(kept) == 2 and not rare:
-        kept = kept[1:]  # the second of two categories says it all
+    # Two categories have two columns: with one, an unseen or missing value would look like the first of them.
     return CategoryCode(name, tuple(kept), bool(rare), rare)
 
 

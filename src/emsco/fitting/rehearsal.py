@@ -21,7 +21,7 @@ from emsco.stages.recipe import Recipe
 
 @dataclass(frozen=True, eq=False)
 class Rehearsal:
-    """The rows that train and judge feature sets: one split into two parts, or folds that take turns.
+    """The rows that train and judge feature sets: one split into two parts, or the folds of a cross-validation.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ class Rehearsal:
 
     @property
     def crosses(self) -> bool:
-        """Whether folds take turns."""
+        """Whether rows are cross-validated."""
         return self.folds is not None and len(self.folds) > 1
 
     @property
     def judged_by(self) -> int | float | str:
-        """How rows are judged: the number of folds that take turns, the share of the rows that judge, or "given"."""
+        """How rows are judged: the number of folds, the share of the rows that judge, or "given"."""
         if self.folds is None:
             return "given"
         if self.crosses:

@@ -17,7 +17,7 @@ History: TypeAlias = list[tuple[int, int, int]]  # designs evaluated, designs on
 
 
 class Progress(Protocol):
-    """Somebody who watches."""
+    """Callback for progress."""
 
     def __call__(self, phase: str, share: float, more: str = "") -> object:
         """Show which share of a phase is done, and what else there is to say of it."""

@@ -101,7 +101,7 @@ const canvas = (width, height, attributes, ...children) =>
 /** A line through counts, with its last value as text. */
 function lineChart(width, xs, ys, titles) {
   const height = 220;
-  const box = { left: 56, right: width - 12, top: 30, bottom: height - 46 };
+  const box = { left: 64, right: width - 12, top: 30, bottom: height - 46 };
   const x = scale([0, ...xs], box.left, box.right, 0);
   const y = scale([0, ...ys], box.bottom, box.top, 0.04);
   y.low = 0;
