@@ -17,11 +17,11 @@ class MultiStageClassifier(StagedClassifier):
         The stage, from 0, in which each feature is bought, -1 if never; or the names bought stage after stage. None:
         everything in one stage.
     costs : None, array-like, mapping or Prices
-        Price of each column, in order or by name, or of units that yield several. None: every column costs 1.
+        Price of each column, in order or by name, or of units that yield several columns. None: every column costs 1.
     threshold : float, mapping, sequence or Guarantee
-        A row leaves with a label as soon as its top class probability is at least this: one number; a number per
-        class, by label, of which that of the top class counts; numbers for stage after stage, of which the last one
-        holds for all further stages; or ``Guarantee(...)``, which calibrates them.
+        A row leaves with a label as soon as its top class probability reaches the threshold. Give one number; one
+        number per class, by label; or one per stage, the last of which holds for all further stages. A
+        ``Guarantee(...)`` calibrates the thresholds.
     estimator : classifier, "boosting" or None
         Trained at each stage on the features bought so far. None: l2 logistic regression.
     random_state : int, RandomState or None
@@ -29,11 +29,11 @@ class MultiStageClassifier(StagedClassifier):
     n_jobs : int or None
         Workers that train the stages.
     encoding : "linear", "rank" or "spline"
-        How stages see a column of numbers: standardised, as its rank among the training values, or that with bends.
+        Encoding of numeric columns: standardised, as ranks among the training values, or as ranks with spline terms.
     C : float
-        Inverse strength of the regularisation of logistic stages.
+        Inverse regularisation strength of logistic stages.
     products : bool
-        Whether logistic stages see the products of any two encoded columns, too.
+        Whether logistic stages also use the products of all pairs of encoded columns.
 
     Attributes
     ----------
