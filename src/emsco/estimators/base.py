@@ -286,9 +286,10 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         save(self._to_save(), path, evaluation=evaluation, notes=notes)
 
     def _to_save(self) -> Deployed:
-        """Return what is deployed, under the name of this class: only the two of this package can be saved."""
+        """Return what is deployed, with the parameters and the name of this classifier as they are now."""
         deployed = self.deployed_
-        return replace(deployed, origin=replace(deployed.origin, kind=type(self).__name__))
+        origin = replace(deployed.origin, kind=type(self).__name__, parameters=self.get_params(deep=False))
+        return replace(deployed, origin=origin)
 
     def _warn_of_shortage(self) -> None:
         """Warn if the promise of the design in use, or of one of its classes, cannot be made."""

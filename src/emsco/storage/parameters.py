@@ -49,7 +49,7 @@ def is_estimator(value: Any) -> bool:
 def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of a classifier, estimators apart; functions, splitters and generators are not kept."""
     record: dict[str, Any] = {}
-    for name, value in parameters.items():
+    for name, value in sorted(parameters.items()):  # equal models give equal files
         if name == "costs":
             record[name] = costs_to_json(value)
         elif name == "search":
