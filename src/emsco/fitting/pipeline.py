@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import BoolArray, IntArray
-from emsco.data.labels import check_target, known_codes
+from emsco.data.labels import check_target, known_codes, plain_classes
 from emsco.data.splits import check_columns, is_folds, make_folds, split_rows
 from emsco.data.table import Table, check_size
 from emsco.deployed.model import Deployed, Origin
@@ -36,7 +36,7 @@ from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable, prepare
 from emsco.fitting.settings import Settings, check_chosen
 from emsco.prices.prices import PriceList, check_validation_size, resolve
 from emsco.promises.guarantee import Plan, hopeful
-from emsco.promises.own import SEARCHED, untuned
+from emsco.promises.own import SEARCHED, rule_of, untuned
 from emsco.scoring.choice import choose_point
 from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
@@ -146,6 +146,7 @@ def fit(settings: Settings, given: Given, memory: Memory | None = None) -> Fitte
     run = Run(streams.search, settings.n_jobs, line, history, journal)
     searched = search(settings, judge, run, line)
     finished = finish_front(settings, searched.front, judge, setup, final, rehearsal, memory, line)
+    finished = replace(finished, front=by_class(finished, aside.classes))
     trained = train_front(settings, finished, aside, rehearsal)
     return deploy(settings, given, read, aside, rehearsal, run, searched, finished, trained)
 
@@ -286,6 +287,20 @@ def finish_front(
                 SearchInterruptedWarning,
             )
     return Finished(front, judge, setup, complete)
+
+
+def by_class(finished: Finished, classes: NDArray[Any]) -> Front:
+    """Return the front with its counts by true class and label; points of equal designs follow each other."""
+    front, judge = finished.front, finished.judge
+    confusion = np.empty((len(front), classes.size, classes.size + 1), dtype=np.int64)
+    for i in np.lexsort(front.designs.T[::-1]).tolist():
+        rule = judge.task.rule
+        if front.thresholds is not None:
+            exit_at, last_at = front.thresholds[i].tolist()
+            rule = rule_of(exit_at, last_at, n_stages=int(front.designs[i].max()) + 1)
+        confusion[i] = judge.answers(front.designs[i]).confusion(rule, classes.size)
+    confusion.setflags(write=False)
+    return replace(front, classes=tuple(plain_classes(classes)), confusion=confusion)
 
 
 def train_front(settings: Settings, finished: Finished, aside: SetAside, rehearsal: Rehearsal) -> Trained:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emsco.arrays import FloatArray, IntArray
+from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.scoring.rejection import RejectRule
 
 
@@ -33,5 +33,26 @@ class Answers:
 
     def coverage(self, rule: RejectRule) -> float:
         """Return the share of the rows that get a label."""
-        stage = np.arange(len(self.confidence))[:, None]
-        return float(rule.confident(self.confidence, self.label, stage).any(axis=0).mean())
+        return float(self.leaving(rule)[1].mean())
+
+    def confusion(self, rule: RejectRule, n_classes: int) -> IntArray:
+        """Return how many rows of each true class (rows) get each label, and last, none.
+
+        Examples
+        --------
+        >>> answers = Answers(np.array([[0.9, 0.6, 0.8]]), np.array([[0, 1, 1]]), np.array([0, 0, 1]))
+        >>> answers.confusion(RejectRule.of([[0.7]]), n_classes=2)
+        array([[1, 0, 1],
+               [0, 1, 0]])
+        """
+        stage, given = self.leaving(rule)
+        label = np.where(given, self.label[stage, np.arange(self.n_rows)], n_classes)
+        cell = self.truth * (n_classes + 1) + label
+        return np.bincount(cell, minlength=n_classes * (n_classes + 1)).reshape(n_classes, n_classes + 1)
+
+    def leaving(self, rule: RejectRule) -> tuple[NDArray[np.intp], BoolArray]:
+        """Return the stage at which each row leaves, and whether it gets a label there."""
+        confident = rule.confident(self.confidence, self.label, np.arange(len(self.confidence))[:, None])
+        given = np.asarray(confident.any(axis=0))
+        stage: NDArray[np.intp] = np.where(given, confident.argmax(axis=0), len(confident) - 1)
+        return stage, given

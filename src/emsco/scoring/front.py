@@ -104,6 +104,11 @@ class Front:
         Counts of an exact search, and whether the front is proven to be the true one.
     thresholds : ndarray of shape (n_points, 2) or None
         If the thresholds were chosen with the designs: that of the stages before the last, and that of the last.
+    classes : tuple
+        Labels, in order.
+    confusion : ndarray of shape (n_points, n_classes, n_classes + 1) or None
+        ``confusion[i, t, p]``: validation samples of class t to which point i gives the label p; last, those to which
+        it gives none. None if a file of an older version does not say.
     """
 
     designs: IntArray
@@ -123,6 +128,8 @@ class Front:
     values: FloatArray
     certificate: Certificate | None = None
     thresholds: FloatArray | None = None
+    classes: tuple[Any, ...] = ()
+    confusion: IntArray | None = None
 
     @property
     def n_stages(self) -> IntArray:
@@ -442,6 +449,7 @@ def spread(front: Front, n_points: int) -> NDArray[np.intp]:
 
 _PER_POINT = (
     "designs", "coverage", "accuracy", "mean_cost", "fitness", "n_ties", "reached", "paid", "values", "thresholds",
+    "confusion",
 )  # fmt: skip
 
 

@@ -123,6 +123,8 @@ def _front_to_json(deployed: Deployed, front: Front) -> tuple[dict[str, Any], di
         arrays["values"] = front.values
     if front.thresholds is not None:
         arrays["thresholds"] = front.thresholds
+    if front.confusion is not None:
+        arrays["confusion"] = front.confusion
     return record, arrays
 
 
@@ -169,7 +171,7 @@ class _Reading:
         if not searched and len(designs) > 1:
             raise damaged("a classifier of a given design has several")
         models = self.models(designs, encoder, prices, classes.size)
-        front = self.front(designs, prices) if searched else None
+        front = self.front(designs, prices, classes) if searched else None
         policy, rules, promises = self.rules(parameters["threshold"], classes, designs, front)
         last = len(designs) - 1
         point = record.whole("point", most=last) if searched else 0
@@ -284,7 +286,7 @@ class _Reading:
             self.record.refuse("models", "logistic or skops")
         return dict(zip(map(set_key, sets), models, strict=True))
 
-    def front(self, designs: IntArray, prices: PriceList) -> Front:
+    def front(self, designs: IntArray, prices: PriceList, classes: NDArray[Any]) -> Front:
         n = len(designs)
         n_samples = self.record.whole("n_samples", 1)
         figures: dict[str, Any] = {name: self.array(name, "<f8", n) for name in _FIGURES}
@@ -315,7 +317,29 @@ class _Reading:
         names = prices.unit_names
         return Front(designs, **figures, n_ties=n_ties, ties=ties, feature_names=names, n_samples=n_samples,
                      reached=reached, paid=paid, total_price=prices.total, objectives=objectives, maximise=maximise,
-                     values=values, certificate=certificate, thresholds=thresholds)  # fmt: skip
+                     values=values, certificate=certificate, thresholds=thresholds,
+                     classes=tuple(plain_classes(classes)),
+                     confusion=self.confusion(figures, n_samples, classes.size))  # fmt: skip
+
+    def confusion(self, figures: Mapping[str, Any], n_samples: int, n_classes: int) -> IntArray | None:
+        """Return the counts by class, which older files do not have; they must be those of the figures."""
+        if "arrays/confusion.npy" not in self.left:
+            return None
+        counts: IntArray = self.array("confusion", "<i8", len(figures["coverage"]), n_classes, n_classes + 1)
+        labelled = counts[:, :, :-1].sum(axis=(1, 2))
+        right = np.trace(counts, axis1=1, axis2=2)
+        accuracy = np.where(np.isnan(figures["accuracy"]), 0.0, figures["accuracy"])
+        sound = (
+            counts.min() >= 0
+            and counts.max() <= n_samples
+            and (counts.sum(axis=(1, 2)) == n_samples).all()
+            and np.allclose(labelled, figures["coverage"] * n_samples, rtol=0, atol=1e-3)
+            and np.allclose(right, accuracy * labelled, rtol=0, atol=1e-3)
+        )
+        if not sound:
+            raise damaged("counts by class are not those of the front")
+        counts.setflags(write=False)
+        return counts
 
     def objectives(self, figures: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[bool, ...], NDArray[Any]]:
         """Return names, directions and values of the objectives; those of the paper are not in the file again."""
