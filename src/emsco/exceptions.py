@@ -176,6 +176,14 @@ class EmscoWarning(UserWarning):
     """Base of all warnings of this package."""
 
 
+class BaseRateWarning(EmscoWarning):
+    """A threshold is at or below the share of a class: always answering that class passes for confident."""
+
+
+class NoPointWarning(EmscoWarning):
+    """No point of the front is as good as buying everything, for every class."""
+
+
 class GuaranteeWarning(EmscoWarning):
     """The calibration rows cannot support the promise, so labels it is about are never given."""
 

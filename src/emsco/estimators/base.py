@@ -75,12 +75,12 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         clf.n_features_in_ = deployed.n_columns
         if deployed.origin.names_are_text:
             clf.feature_names_in_ = np.array(deployed.column_names, dtype=object)
-        clf._deploy(deployed)
+        clf._deploy(deployed, clf.threshold)
         return clf
 
-    def _deploy(self, deployed: Deployed) -> None:
+    def _deploy(self, deployed: Deployed, threshold: Any) -> None:
         """Put something into use, by one assignment: other threads see the old one or the new one."""
-        self._state = deepcopy(deployed.policy.threshold), deployed
+        self._state = deepcopy(threshold), deployed
 
     def _use(self, point: int) -> None:
         """Put another point into use."""
@@ -88,7 +88,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if "_state" not in self.__dict__:
             check_is_fitted(self)
         with _SWAPPING:
-            self._deploy(self._with_threshold(threshold).use(point))
+            self._deploy(self._with_threshold(threshold).use(point), threshold)
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -100,6 +100,7 @@ class MultiStageClassifier(StagedClassifier):
 
         table = self._begin(X)
         given = Given(table, y, X_cal=X_cal, y_cal=y_cal, names_are_text=hasattr(self, "feature_names_in_"))
-        self._deploy(fit_design(self.get_params(deep=False), given))
+        parameters = self.get_params(deep=False)
+        self._deploy(fit_design(parameters, given), parameters["threshold"])
         self._warn_of_shortage()
         return self

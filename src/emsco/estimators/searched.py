@@ -139,7 +139,7 @@ class EMSCOClassifier(StagedClassifier):
         costs: Costs = None,
         *,
         # What to look for
-        threshold: Any = 0.75,
+        threshold: Any = None,
         objectives: Sequence[Any] | None = None,
         choose: str | Mapping[str, Any] | Callable[[Front], int] | None = None,
         preset: str = "best",
@@ -231,9 +231,9 @@ class EMSCOClassifier(StagedClassifier):
                 if self.random_state is None:
                     settings = replace(settings, seed=memory.seed(settings.seed))
                 fitted = fit(settings, given, memory)
-        self._deploy(fitted.deployed)  # whatever becomes of the choice, there is a point in use
+        self._deploy(fitted.deployed, settings.given["threshold"])  # whatever becomes of the choice, a point is in use
         point = fitted.choose()
-        self._deploy(replace(fitted.deployed.use(point), chosen=int(point)))
+        self._deploy(replace(fitted.deployed.use(point), chosen=int(point)), settings.given["threshold"])
         self._warn_of_shortage()
         return self
 

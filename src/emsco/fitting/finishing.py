@@ -1,24 +1,33 @@
 """After the search: the front of what final stages, and thresholds of their own, make of the designs it found."""
 
-from typing import Any
-
 import numpy as np
 
-from emsco.arrays import BoolArray, FloatArray
-from emsco.designs.partition import distinct_sets
+from emsco.arrays import BoolArray, FloatArray, IntArray
+from emsco.designs.partition import distinct_sets, stage_counts
 from emsco.fitting.progress import PhaseLine
-from emsco.fitting.tuning import tune
+from emsco.fitting.race import Quick
 from emsco.scoring.front import Front, spread
 from emsco.scoring.judge import Judge
-from emsco.search.chains import MOST_LOOKED_FOR, finest, merged, orders
+from emsco.search.chains import MOST_LOOKED_FOR, Sureness, finest, merged, orders
 
 SETS_AT_ONCE = 16  # trained between two signs of progress
-_MOST_FINAL = 30  # designs of a front whose stages are trained again by a final learner
+_MOST_FINAL = 30  # designs of a front whose stages are trained again by a final learner of the user's
 _MERGED_CELLS = 2**23  # designs x units that need no other feature sets than those trained: 64 MiB
+_MOST_MERGED = 12_000  # designs
+_FEW_STEPS = 2**28  # samples x designs beyond which fewer designs are looked at
+_STAGES = 3  # of a typical design
 
 
-def finish(front: Front, fast: Judge, final: Judge, *, chains: bool, thresholds: bool, line: PhaseLine) -> Front:
-    """Return the front of the designs of a search, and of others that need few feature sets more.
+def pool(
+    front: Front,
+    fast: Judge,
+    final: Judge,
+    *,
+    chains: bool,
+    quick: Quick | None,
+    line: PhaseLine,
+) -> IntArray:
+    """Return the designs of a search, and others that need few feature sets more.
 
     The others are those that merge stages of a design of the front, or that buy in the order in which units are worth
     it. A final learner orders what the fast one proposes.
@@ -33,30 +42,64 @@ def finish(front: Front, fast: Judge, final: Judge, *, chains: bool, thresholds:
         Of the learner that is put into use; it may be the same.
     chains : bool
         Whether the fast learner is fast enough to order units.
-    thresholds : bool
-        Whether each design gets thresholds of its own.
+    quick : Quick or None
+        How sure the final learner is of sets, approximately and fast; None: ask it itself.
     line : PhaseLine
         Shows how far it is.
     """
-    task, designs, strong = final.task, front.designs, None
+    task, designs, strong, most = final.task, front.designs, None, MOST_LOOKED_FOR
     if final is not fast:
-        designs = designs[spread(front, _MOST_FINAL)]
-        sets = distinct_sets(designs)
-        step = min(SETS_AT_ONCE, final.cache.capacity)
-        for i in range(0, len(sets), step):
-            final.cache.slots(sets[i : i + step])
-            line("training the final stages", min((i + step) / len(sets), 1.0))
+        n_designs = _MOST_FINAL
+        if quick is not None:  # a third of the sets for each order, which begin alike, the others for designs
+            most = quick.n_sets // 3
+            n_designs = max(quick.n_sets // 3 // _STAGES, 2)
+        designs = designs[spread(front, n_designs)]
+        asked: Sureness = final.sureness if quick is None else quick
 
         def strong(sets: BoolArray) -> FloatArray:
-            line("ordering features", min(sets[0].sum() / MOST_LOOKED_FOR, 1.0))
-            return final.sureness(sets)
+            line("ordering features", min(sets[0].sum() / (most + 1), 1.0))
+            return asked(sets)
 
     if chains:
-        designs = np.concatenate([designs, [finest(order) for order in orders(fast.sureness, task.prices, strong)]])
+        found = orders(fast.sureness, task.prices, strong, most=most)
+        designs = np.concatenate([designs, [finest(order) for order in found]])
+    if final is not fast:
+        _train(distinct_sets(designs), final, line)
     line.close()
-    limits: dict[str, Any] = {"max_stages": task.max_stages, "removal": task.removal}
-    limits["most"] = max(_MERGED_CELLS // designs.size, 1)
-    designs = np.unique(np.concatenate([merged(design, **limits) for design in designs]), axis=0)
-    if thresholds:
-        return tune(designs, final)
-    return task.front(designs, final.tally(designs))
+    n_merged = min(_MERGED_CELLS // designs.shape[1], _MOST_MERGED, max(_FEW_STEPS // task.y.size, 500))
+    each = max(n_merged // len(designs), 1)
+    parts = [merged(design, max_stages=task.max_stages, removal=task.removal, most=each) for design in designs]
+    allowed = designs[stage_counts(designs) <= task.max_stages]
+    return np.unique(np.concatenate([allowed, *parts]), axis=0)
+
+
+def _train(sets: BoolArray, final: Judge, line: PhaseLine) -> None:
+    """Train feature sets, with signs of progress."""
+    step = min(SETS_AT_ONCE, final.cache.capacity)
+    for i in range(0, len(sets), step):
+        final.cache.slots(sets[i : i + step])
+        line("training the final stages", min((i + step) / len(sets), 1.0))
+
+
+def simplified(designs: IntArray, left: IntArray, *, removal: bool) -> IntArray:
+    """Return designs without the stages that change nothing: nobody leaves there, or nobody gets there.
+
+    Without removal, what nobody gets to is still bought, in one last stage.
+
+    Parameters
+    ----------
+    designs : ndarray of shape (n_designs, n_units)
+    left : ndarray of shape (n_designs, n_stages)
+        Samples that leave at each stage.
+
+    Examples
+    --------
+    >>> simplified(np.array([[0, 1, 2, 3]]), np.array([[5, 0, 2, 0]]), removal=True)
+    array([[ 0,  1,  1, -1]])
+    """
+    used = left > 0
+    place: IntArray = np.cumsum(used, axis=1) - used  # of the stage at which those who wait leave next
+    last = used.shape[1] - 1 - used[:, ::-1].argmax(axis=1)
+    stage: IntArray = np.take_along_axis(place, np.maximum(designs, 0), axis=1)
+    beyond = designs > last[:, None]
+    return np.where((designs < 0) | (beyond & removal), -1, stage)

@@ -42,7 +42,7 @@ def fit_design(parameters: Mapping[str, Any], given: Given) -> Deployed:
         design = check_design(parameters["design"], prices.unit_names)
     rng = np.random.default_rng(np.random.SeedSequence(seed).spawn(3)[2])
     aside = set_aside(policy, table, codes, classes, given.X_cal, given.y_cal, rng)
-    policy.search_rule(aside.classes)  # the classes that a threshold names are those of the data, or it is refused
+    policy.search_rule(aside.classes, 0.0)  # the classes that a threshold names are those of the data, or it is refused
     origin = Origin("MultiStageClassifier", parameters, encoding=encoding, C=C, names_are_text=given.names_are_text)
 
     def trained(rows: Rows) -> Deployed:
@@ -74,7 +74,7 @@ def _policy(threshold: Any) -> ThresholdPolicy:
     policy = policy_of(threshold)
     if policy.tunes:
         raise InvalidParameterError(
-            "cannot be 'auto' for a given design, which has no rows that judge; give a number, one per class or stage, "
+            f"cannot be {threshold!r} for a given design, which no rows judge; give a number, one per class or stage, "
             "or a Guarantee.",
             parameter="threshold",
         )

@@ -13,35 +13,40 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from emsco.arrays import BoolArray, IntArray
+from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.data.labels import check_target, known_codes, plain_classes
 from emsco.data.splits import check_columns, is_folds, make_folds, split_rows
 from emsco.data.table import Table, check_size
 from emsco.deployed.model import Deployed, Origin
 from emsco.designs.partition import acquired_sets, check_max_stages, set_key
 from emsco.exceptions import (
+    BaseRateWarning,
     InvalidInputError,
+    NoPointWarning,
     NoSuchPointError,
     SearchInterruptedWarning,
     SuspiciousColumnWarning,
     warn,
 )
 from emsco.fitting.aside import SetAside, set_aside
-from emsco.fitting.finishing import SETS_AT_ONCE, finish
+from emsco.fitting.finishing import SETS_AT_ONCE, pool
 from emsco.fitting.memory import Memory
+from emsco.fitting.no_worse import choose_no_worse
 from emsco.fitting.probes import probing, settle
 from emsco.fitting.progress import PhaseLine
 from emsco.fitting.promising import promise_of_each
+from emsco.fitting.race import Quick, race
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable, prepare
 from emsco.fitting.settings import Settings, check_chosen
+from emsco.fitting.tuning import EXITS, tune
 from emsco.prices.prices import PriceList, check_validation_size, resolve
 from emsco.promises.guarantee import Plan, hopeful
-from emsco.promises.own import SEARCHED, rule_of, untuned
-from emsco.scoring.choice import choose_point
+from emsco.promises.own import rule_of, untuned
+from emsco.scoring.choice import NO_WORSE, choose_point, no_worse
 from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER, check_objectives
-from emsco.scoring.rejection import RejectRule
+from emsco.scoring.rejection import RejectRule, as_rule
 from emsco.search.base import History, Run, Searched
 from emsco.stages.base import StageModel, StageTrainer
 from emsco.stages.estimator import check_estimator_usable
@@ -138,7 +143,7 @@ def fit(settings: Settings, given: Given, memory: Memory | None = None) -> Fitte
     task = make_task(settings, rehearsal, aside.classes, read.max_stages)
     if memory is not None:
         memory.claim(settings, task, rehearsal)
-    setup, final = settle_recipe(settings, rehearsal, task, aside.classes, streams.recipe, memory)
+    setup, final = settle_recipe(settings, rehearsal, task, aside.classes, streams.recipe, memory, line)
     store = None if memory is None else memory.store()
     judge = Judge(task, setup.trainer, store, fast=settings.estimator is None)
     history: History = []
@@ -187,10 +192,28 @@ def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], m
     check_validation_size(y.size)
     aims = check_objectives(settings.objectives, np.bincount(y, minlength=classes.size))
     check_chosen(settings.choose, settings.best, PAPER if aims is None else aims.names)
-    rule = RejectRule.of(settings.policy.search_rule(classes).bars[:max_stages])
-    task = Task(y, classes.size, rehearsal.prices, rule, aims, max_stages, settings.removal, settings.cache_bytes)
+    shares = np.bincount(y, minlength=classes.size) / y.size
+    rule = RejectRule.of(settings.policy.search_rule(classes, float(shares.max())).bars[:max_stages])
+    if not settings.policy.tunes:
+        _warn_of_base_rate(rule, classes, shares)
+    tunes, removal = settings.policy.tunes, settings.removal
+    task = Task(y, classes.size, rehearsal.prices, rule, aims, max_stages, removal, settings.cache_bytes, tunes)
     settings.search.check(task)
     return task
+
+
+def _warn_of_base_rate(rule: RejectRule, classes: NDArray[Any], shares: FloatArray) -> None:
+    """Warn if always answering one class would pass for confident."""
+    largest = int(shares.argmax())
+    bar, label = min(rule.bar(stage, largest) for stage in range(rule.n_rows)), plain_classes(classes)[largest]
+    if bar <= shares[largest]:
+        others = f"no row of {plain_classes(classes)[1 - largest]!r}" if classes.size == 2 else "none of the others"
+        warn(
+            f"the threshold {bar:.4g} is not above the share of {label!r}, {shares[largest]:.4g}: always answering "
+            f"{label!r} labels everybody, is right for {shares[largest]:.1%}, and finds {others}. Use a higher "
+            "threshold, or threshold=None, with which each point has its own.",
+            BaseRateWarning,
+        )
 
 
 def settle_recipe(
@@ -200,8 +223,10 @@ def settle_recipe(
     classes: NDArray[Any],
     rng: np.random.Generator,
     memory: Memory | None,
+    line: PhaseLine,
 ) -> tuple[Setup, Recipe | None]:
     """Return how stages learn in the search, and how the stages of the front learn if that differs."""
+    line("comparing learners", 0.0)
     recipe = memory.recipe(settings) if memory is not None else None
     if recipe is None:
         recipe = settle(
@@ -209,18 +234,25 @@ def settle_recipe(
             Recipe(settings.estimator, products=settings.products),
             encoding=settings.encoding,
             C=settings.C,
-            score=probing(task, rng, by_sureness=settings.policy.set_aside is not None),
+            score=probing(task, rng, by_sureness=settings.policy.set_aside is not None, by_worth=task.tunes),
             n_jobs=settings.n_jobs,
         )
         if memory is not None:
             memory.keep_recipe(recipe)
-    rehearsal.forget(but=recipe.encoding)
     final = _final_recipe(settings, recipe, rehearsal, classes)  # what is wrong with it is said before the search
+    rehearsal.forget(but=recipe.encoding)
+    line.close()
     return prepare(rehearsal, recipe, seed=settings.seed, n_jobs=settings.n_jobs), final
 
 
 def _final_recipe(settings: Settings, recipe: Recipe, rehearsal: Rehearsal, classes: NDArray[Any]) -> Recipe | None:
     final, encoding = settings.final_estimator, recipe.encoding
+    if isinstance(final, str):
+        races = final == "auto" and settings.estimator is None and settings.calibration is None
+        winner = race(rehearsal, recipe, seed=settings.seed, n_jobs=settings.n_jobs)[0] if races else None
+        if winner is not None and winner.name != "logistic":
+            return replace(winner.recipe, kind=winner.name)
+        final = None
     if final is None and settings.calibration is None:
         return None
     if final is None:
@@ -262,13 +294,16 @@ def finish_front(
 ) -> Finished:
     """Give the designs of a front their final learner and their thresholds; Ctrl-C leaves those of the search."""
     complete = True
-    finishing = partial(finish, chains=judge.fast, thresholds=settings.policy.tunes, line=line)
     if final is not None:
         try:
             again = prepare(rehearsal, final, seed=settings.seed, n_jobs=settings.n_jobs)
             store = None if memory is None else memory.store(final)
             strong = Judge(judge.task, again.trainer, store, fast=False)
-            return Finished(finishing(front, judge, strong), strong, again, complete)
+            quick = None
+            if final.kind is not None:
+                quick = Quick(rehearsal, final.kind, seed=settings.seed, n_jobs=settings.n_jobs)
+            designs = pool(front, judge, strong, chains=judge.fast, quick=quick, line=line)
+            finished = Finished(_front_of(settings, designs, strong, rehearsal, line), strong, again, complete)
         except KeyboardInterrupt:
             complete = False
             line.close()
@@ -276,31 +311,63 @@ def finish_front(
                 "interrupted while the final stages were trained; those in use are of the search.",
                 SearchInterruptedWarning,
             )
+        else:
+            return finished
     if settings.policy.tunes:
         try:
-            front = finishing(front, judge, judge)
+            designs = pool(front, judge, judge, chains=judge.fast, quick=None, line=line)
+            front = _front_of(settings, designs, judge, rehearsal, line)
         except KeyboardInterrupt:
             line.close()
-            front = untuned(front)
+            bar = judge.task.rule.bars[0][0]
+            front = untuned(front, bar)
             warn(
-                f"interrupted while thresholds were chosen; all are {SEARCHED}, as in the search.",
+                f"interrupted while thresholds were chosen; all are {bar:.4g}, as in the search.",
                 SearchInterruptedWarning,
             )
     return Finished(front, judge, setup, complete)
 
 
+def _front_of(settings: Settings, designs: IntArray, judge: Judge, rehearsal: Rehearsal, line: PhaseLine) -> Front:
+    """Return the front of designs with their final learner; with thresholds of their own, if they get them."""
+    if not settings.policy.tunes:
+        return judge.task.front(designs, judge.tally(designs))
+    line("choosing thresholds", 0.0)
+    pick = None
+    if settings.choose == NO_WORSE:
+        pick = choose_no_worse(designs, judge, rehearsal.parts(), EXITS)
+    front = tune(designs, judge, kept=None if pick is None else (pick.design, pick.exit_at))
+    line.close()
+    return front if pick is None else replace(front, margin=pick.margin, outlook=pick.outlook)
+
+
 def by_class(finished: Finished, classes: NDArray[Any]) -> Front:
-    """Return the front with its counts by true class and label; points of equal designs follow each other."""
+    """Return the front with its counts by class, also against buying everything; points of one design together."""
     front, judge = finished.front, finished.judge
+    task = judge.task
     confusion = np.empty((len(front), classes.size, classes.size + 1), dtype=np.int64)
+    against = np.empty((len(front), classes.size, 2), dtype=np.int64)
+    at_once = judge.answers(np.zeros(task.prices.n_units, dtype=np.int64))
+    labelled, other = at_once.results(as_rule(0.0) if front.thresholds is not None else task.rule)
     for i in np.lexsort(front.designs.T[::-1]).tolist():
-        rule = judge.task.rule
+        rule = task.rule
         if front.thresholds is not None:
             exit_at, last_at = front.thresholds[i].tolist()
             rule = rule_of(exit_at, last_at, n_stages=int(front.designs[i].max()) + 1)
-        confusion[i] = judge.answers(front.designs[i]).confusion(rule, classes.size)
-    confusion.setflags(write=False)
-    return replace(front, classes=tuple(plain_classes(classes)), confusion=confusion)
+        answers = judge.answers(front.designs[i])
+        right = answers.results(rule)[1]
+        confusion[i] = answers.confusion(rule, classes.size)
+        against[i, :, 0] = np.bincount(task.y[other & ~right], minlength=classes.size)
+        against[i, :, 1] = np.bincount(task.y[right & ~other], minlength=classes.size)
+    for array in (confusion, against):
+        array.setflags(write=False)
+    return replace(
+        front,
+        classes=tuple(plain_classes(classes)),
+        confusion=confusion,
+        against=against,
+        n_wrong_with_everything=int((labelled & ~other).sum()),
+    )
 
 
 def train_front(settings: Settings, finished: Finished, aside: SetAside, rehearsal: Rehearsal) -> Trained:
@@ -406,6 +473,16 @@ def _chosen(settings: Settings, front: Front, promising: NDArray[np.intp]) -> in
     """
     if callable(settings.choose):
         return settings.choose(front)  # type: ignore[no-any-return]
+    if settings.choose == NO_WORSE:
+        among = promising if promising.size else np.arange(len(front))
+        point, holds = no_worse(front[among])
+        if not holds:
+            warn(
+                f"no point of the front is as good as buying everything, for every class; point {among[point]} is the "
+                "nearest. Look at clf.front_.recall, or choose another one.",
+                NoPointWarning,
+            )
+        return int(among[point])
     if promising.size:
         with suppress(NoSuchPointError):
             return int(promising[choose_point(front[promising], settings.choose, best=settings.best)])

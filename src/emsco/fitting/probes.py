@@ -10,7 +10,7 @@ from emsco.arrays import IntArray
 from emsco.data.encoding import ENCODINGS
 from emsco.designs.partition import compress, distinct_sets
 from emsco.fitting.rehearsal import Rehearsal
-from emsco.scoring.judge import Judge, Task
+from emsco.scoring.judge import Judge, Task, worth
 from emsco.stages.base import StageTrainer
 from emsco.stages.crossfit import CrossFitTrainer
 from emsco.stages.recipe import Recipe
@@ -18,19 +18,28 @@ from emsco.stages.recipe import Recipe
 _STRENGTHS = (0.1, 1.0, 10.0, 100.0)  # values of C that "auto" tries
 _MOST_SPLINES = 150  # weights of all columns, from which on "auto" does not try splines: they take too long
 _N_PROBES = 40
+_FEW_PROBES = 6  # whose sets are compared where thresholds come later
 _MOST_STAGES = 6
 _MOST_BOUGHT = 15  # units, as many as good designs buy: large sets take long
 
 
-def probing(task: Task, rng: np.random.Generator, *, by_sureness: bool) -> Callable[[StageTrainer], float]:
+def probing(
+    task: Task, rng: np.random.Generator, *, by_sureness: bool, by_worth: bool
+) -> Callable[[StageTrainer], float]:
     """Return how good a learner is: by the combined score of the best quarter of some random designs.
 
-    For a promise, whose thresholds come later, ``by_sureness``: how sure the feature sets are of the truth.
+    Where thresholds come later: for a promise ``by_sureness``, how sure the feature sets are of the truth; where points
+    have thresholds of their own ``by_worth``, at several thresholds, and beside some sets that of everything.
     """
     designs = _probes(task, rng)
     task = replace(task, aims=None)
+    everything = np.ones((1, task.prices.n_units), dtype=np.bool_)
+    few = np.concatenate([everything, distinct_sets(designs[:_FEW_PROBES])])
 
     def score(trainer: StageTrainer) -> float:
+        if by_worth:
+            reached = worth(trainer.outcomes(few, trainer.train(few)), task.y)
+            return float(reached[0] + reached[1:].mean())
         judge = Judge(task, trainer)
         if by_sureness:
             return float(judge.sureness(distinct_sets(designs)).mean())

@@ -55,6 +55,16 @@ class Rehearsal:
             return self.judges[1] if self.judges else self.codes[:0].copy()
         return np.concatenate([self.codes[judges] for _, judges in self.folds])
 
+    def parts(self, n_parts: int = 5) -> NDArray[np.intp]:
+        """Return the fold of each sample that judges; without folds, parts that have their share of each class."""
+        if self.folds is not None and self.crosses:
+            return np.repeat(np.arange(len(self.folds)), [judges.size for _, judges in self.folds])
+        y = self.y
+        part = np.empty(y.size, dtype=np.intp)
+        order = np.argsort(y, kind="stable")
+        part[order] = np.arange(y.size) % n_parts
+        return part
+
     @property
     def crosses(self) -> bool:
         """Whether rows are cross-validated."""

@@ -8,7 +8,7 @@ from emsco.checks import check_cache_bytes, check_flag, check_n_jobs, check_seed
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import Costs
 from emsco.promises.policy import ThresholdPolicy, policy_of
-from emsco.scoring.choice import PRESET_CHOICES, check_choice
+from emsco.scoring.choice import NO_WORSE, PRESET_CHOICES, check_choice
 from emsco.search.auto import Auto
 from emsco.search.base import Search
 from emsco.search.bestfirst import BestFirst
@@ -19,12 +19,12 @@ from emsco.stages.learners import check_calibration, check_estimator, check_lear
 # What parameters left at None stand for.
 PRESETS: dict[str, dict[str, Any]] = {
     "best": {
-        "search": "auto", "removal": True, "validation": 5, "encoding": "auto", "C": "auto",
-        "choose": PRESET_CHOICES["best"],
+        "threshold": "auto", "search": "auto", "removal": True, "validation": 5, "encoding": "auto", "C": "auto",
+        "final_estimator": "auto", "choose": NO_WORSE,
     },
     "paper": {
-        "search": Evolution(), "removal": False, "validation": 1 / 3, "encoding": "linear", "C": 1.0,
-        "choose": PRESET_CHOICES["paper"],
+        "threshold": 0.75, "search": Evolution(), "removal": False, "validation": 1 / 3, "encoding": "linear", "C": 1.0,
+        "final_estimator": "search", "choose": PRESET_CHOICES["paper"],
     },
 }  # fmt: skip
 
@@ -73,10 +73,10 @@ class Settings:
 
 def read_settings(parameters: Mapping[str, Any]) -> Settings:
     """Return the settings that the parameters of an ``EMSCOClassifier`` stand for; raise where one is out of range."""
-    policy = policy_of(parameters["threshold"])
     preset = _preset(parameters["preset"])
     from_preset = {name: value for name, value in preset.items() if parameters[name] is None}
     values = {**parameters, **from_preset}
+    policy = policy_of(values["threshold"])
     check_learning(values["encoding"], values["C"])
     return Settings(
         given=dict(parameters),
@@ -120,10 +120,10 @@ def check_chosen(choose: Any, best: str, objectives: tuple[str, ...]) -> None:
     """Raise unless a point can be chosen so from a front of these objectives."""
     if isinstance(choose, Mapping):
         check_choice({"best": best, **choose}, objectives)
-    elif not callable(choose) and str(choose) not in ("fitness", "combined", "knee"):
+    elif not callable(choose) and str(choose) not in (NO_WORSE, "combined", "fitness", "knee"):
         raise InvalidParameterError(
-            "must be 'fitness', 'combined', 'knee', a mapping of arguments for Front.choose, or a function of the "
-            f"front that returns an index; got {choose!r}.",
+            f"must be {NO_WORSE!r}, 'combined', 'fitness', 'knee', a mapping of arguments for Front.choose, or a "
+            f"function of the front that returns an index; got {choose!r}.",
             parameter="choose",
         )
 

@@ -13,7 +13,7 @@ from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER
 from emsco.scoring.tally import Tally, join_tallies
 
-EXITS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.88, 0.9, 0.92, 0.94, 0.96, 0.97, 0.98, 0.99, 0.995)
+EXITS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.88, 0.9, 0.92, 0.94, 0.96, 0.97, 0.98, 0.99, 0.995, 0.998)
 LASTS = (0.0, *EXITS)  # 0: whoever is left gets a label
 _AT_ONCE = 50_000  # designs with thresholds that are compared in one go
 _MOST = 1_600  # points of a front
@@ -21,7 +21,7 @@ _MOST = 1_600  # points of a front
 _Part: TypeAlias = tuple[IntArray, FloatArray, Tally]  # designs, their thresholds and counts
 
 
-def tune(designs: IntArray, judge: Judge) -> Front:
+def tune(designs: IntArray, judge: Judge, *, kept: tuple[IntArray, float] | None = None) -> Front:
     """Return the front of designs with thresholds: every pair of `EXITS` and `LASTS` is tried for promising ones.
 
     Promising is what no other design beats where both have the same threshold at all stages, any of `EXITS`.
@@ -31,17 +31,33 @@ def tune(designs: IntArray, judge: Judge) -> Front:
     designs : ndarray of shape (n_designs, n_units)
     judge : Judge
         It is left with another threshold.
+    kept : pair of design and exit threshold, or None
+        A point that labels everybody and stays on the front, whether another one dominates it or not.
     """
     task = judge.task
-    kept: list[_Part] = []
+    parts: list[_Part] = []
     for design in _promising(designs, judge):
-        kept.append(_counted(design, judge.answers(design), task))
-        if sum(len(part[0]) for part in kept) > _AT_ONCE:
-            kept = [_best(kept, task)]
-    found, thresholds, tally = _thinned(_best(kept, task), task)
+        parts.append(_counted(design, judge.answers(design), task))
+        if sum(len(part[0]) for part in parts) > _AT_ONCE:
+            parts = [_best(parts, task)]
+    best = _thinned(_best(parts, task), task)
+    if kept is not None:
+        best = _with(best, kept, judge)
+    found, thresholds, tally = best
     ties = [design[None] for design in found]
     n_ties = np.ones(len(found), dtype=np.int64)
     return make_front(found, tally, n_ties, ties, task.prices, aims=task.aims, thresholds=thresholds)
+
+
+def _with(best: _Part, kept: tuple[IntArray, float], judge: Judge) -> _Part:
+    """Return the points and one more, in place of one with the same objective vector."""
+    design, exit_at = kept
+    designs, thresholds, tally = _counted(design, judge.answers(design), judge.task)
+    wanted = (thresholds[:, 1] == 0) & ((thresholds[:, 0] == exit_at) | (design.max() == 0))
+    row = np.flatnonzero(wanted)[:1]
+    others = np.flatnonzero((best[2].vectors != tally.select(row).vectors).any(axis=1))
+    joined = join_tallies(best[2].select(others), tally.select(row))
+    return np.concatenate([best[0][others], designs[row]]), np.concatenate([best[1][others], thresholds[row]]), joined
 
 
 def _thinned(part: _Part, task: Task) -> _Part:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from emsco.arrays import FloatArray, IntArray
 from emsco.exceptions import InvalidParameterError
 from emsco.promises.guarantee import Guarantee, Plan, Promise, plan
-from emsco.promises.own import AUTO, SEARCHED, rule_of
+from emsco.promises.own import AUTO, rule_of, searched_at
 from emsco.scoring.answers import Answers
 from emsco.scoring.rejection import RejectRule, as_rule, check_rule, resolve_rule
 
@@ -50,8 +50,8 @@ class ThresholdPolicy(ABC):
         return None
 
     @abstractmethod
-    def search_rule(self, classes: NDArray[Any]) -> RejectRule:
-        """Return the rule that designs are searched with."""
+    def search_rule(self, classes: NDArray[Any], base_rate: float) -> RejectRule:
+        """Return the rule that designs are searched with, given the share of the largest class."""
 
     def plans(self, designs: IntArray, pilot: Asked, *, n_classes: int, n_rows: int) -> list[Plan]:
         """Decide, by what designs say of pilot rows, how the promise of each will be checked: none, if none is made."""
@@ -80,7 +80,7 @@ class Fixed(ThresholdPolicy):
 
     threshold: Any
 
-    def search_rule(self, classes: NDArray[Any]) -> RejectRule:
+    def search_rule(self, classes: NDArray[Any], base_rate: float) -> RejectRule:
         """Return the rule that designs are searched with."""
         return resolve_rule(self.threshold, classes)
 
@@ -95,25 +95,27 @@ class Fixed(ThresholdPolicy):
 class Own(ThresholdPolicy):
     """Thresholds that are chosen with each design: one for its early exits, one for its last stage."""
 
-    threshold: str = AUTO
+    threshold: str | None = None
     tunes: ClassVar[bool] = True
-    word: ClassVar[str] = "auto"
+    word: ClassVar[str] = "of its own"
 
     @property
     def searched_with(self) -> float | None:
-        """The one threshold of the search."""
-        return SEARCHED
+        """What points are compared with: a label for everybody."""
+        return 0.0
 
-    def search_rule(self, classes: NDArray[Any]) -> RejectRule:
+    def search_rule(self, classes: NDArray[Any], base_rate: float) -> RejectRule:
         """Return the rule that designs are searched with."""
-        return as_rule(SEARCHED)
+        return as_rule(searched_at(base_rate))
 
     def rules(
         self, classes: NDArray[Any], designs: IntArray, own: FloatArray | None, promises: Sequence[Promise]
     ) -> tuple[RejectRule, ...]:
         """Return the rule that was chosen with each design."""
         if own is None:
-            raise InvalidParameterError("was set to 'auto' after fit; fit again to choose it.", parameter="threshold")
+            raise InvalidParameterError(
+                f"was set to {self.threshold!r} after fit; fit again to choose it.", parameter="threshold"
+            )
         n_stages = (designs.max(axis=1) + 1).tolist()
         return tuple(rule_of(exit_at, last_at, n) for (exit_at, last_at), n in zip(own.tolist(), n_stages, strict=True))
 
@@ -135,7 +137,7 @@ class Calibrated(ThresholdPolicy):
         """Share of the rows that calibrates."""
         return float(self.threshold.calibration)
 
-    def search_rule(self, classes: NDArray[Any]) -> RejectRule:
+    def search_rule(self, classes: NDArray[Any], base_rate: float) -> RejectRule:
         """Return the rule that designs are searched with."""
         return as_rule(self.threshold.searched)
 
@@ -159,7 +161,7 @@ def policy_of(threshold: Any) -> ThresholdPolicy:
     """Return the policy that a user's threshold stands for; whether its classes are those of the data is seen later."""
     if isinstance(threshold, Guarantee):
         return Calibrated(threshold)
-    if isinstance(threshold, str) and threshold == AUTO:
-        return Own()
+    if threshold is None or (isinstance(threshold, str) and threshold == AUTO):
+        return Own(threshold)
     check_rule(threshold)
     return Fixed(threshold.tolist() if isinstance(threshold, np.ndarray) else threshold)

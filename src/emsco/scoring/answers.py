@@ -56,3 +56,8 @@ class Answers:
         given = np.asarray(confident.any(axis=0))
         stage: NDArray[np.intp] = np.where(given, confident.argmax(axis=0), len(confident) - 1)
         return stage, given
+
+    def results(self, rule: RejectRule) -> tuple[BoolArray, BoolArray]:
+        """Return which rows get a label, and which the right one."""
+        stage, given = self.leaving(rule)
+        return given, given & (self.label[stage, np.arange(self.n_rows)] == self.truth)

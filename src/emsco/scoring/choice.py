@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # What decides between points within limits, if nothing else is said.
 PRESET_CHOICES = {"best": "combined", "paper": "fitness"}
+NO_WORSE = "no_worse"  # the default: the cheapest point that is no worse than buying everything
 
 
 def check_choice(choice: Mapping[str, Any], objectives: tuple[str, ...]) -> None:
@@ -47,6 +48,35 @@ def choose_point(front: "Front", choose: Any, *, best: str) -> int:
     """Return the point of a front that ``choose``, a name or limits, stands for."""
     if isinstance(choose, Mapping):
         return front.choose(**{"best": best, **choose})
+    if choose == NO_WORSE:
+        return no_worse(front)[0]
     if choose == "fitness":
         return 0
     return front.knee() if choose == "knee" else front.choose(best=choose)
+
+
+def no_worse(front: "Front") -> tuple[int, bool]:
+    """Return the cheapest point that is no worse than buying everything, for any class; or the nearest, and False.
+
+    No worse is within ``front.margin`` paired standard errors: of the rows that only one of the two labels correctly,
+    by class and together, and of the wrong labels that both give.
+    """
+    if front.against is None or front.confusion is None:
+        raise InvalidParameterError(
+            "cannot be 'no_worse': a file of an older version does not have the counts; fit again.", parameter="choose"
+        )
+    lost, gained = front.against[..., 0], front.against[..., 1]
+    counts = np.column_stack([lost, lost.sum(axis=1)]), np.column_stack([gained, gained.sum(axis=1)])
+    margins = np.append(np.full(lost.shape[1], max(front.margin, 0.0)), front.margin)
+    errors = np.sqrt(counts[0] + counts[1])
+    beyond = (counts[0] - counts[1] - margins * errors) / np.maximum(errors, 1)
+    labelled = front.confusion[:, :, :-1].sum(axis=(1, 2))
+    n_wrong = labelled - np.trace(front.confusion, axis1=1, axis2=2)
+    more = n_wrong - front.n_wrong_with_everything
+    wrong = (more - np.sqrt(np.maximum(n_wrong + front.n_wrong_with_everything, 0))) / np.maximum(np.sqrt(n_wrong), 1)
+    worst = np.maximum(beyond.max(axis=1), wrong)
+    worst[labelled == 0] = np.inf
+    allowed = np.flatnonzero(worst <= 1e-9)
+    if not allowed.size:
+        return int(np.lexsort((front.mean_cost, worst.round(6)))[0]), False
+    return int(allowed[np.lexsort((front.n_stages[allowed], front.mean_cost[allowed]))[0]]), True

@@ -18,6 +18,7 @@ from emsco.prices.prices import PriceList
 from emsco.scoring.choice import check_choice
 from emsco.scoring.intervals import binomial_intervals, mean_and_error, mean_intervals
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE, Aims, measure
+from emsco.scoring.outlook import Outlook
 from emsco.scoring.ranking import norm
 from emsco.scoring.tally import Tally
 from emsco.scoring.words import describe, percent
@@ -109,6 +110,15 @@ class Front:
     confusion : ndarray of shape (n_points, n_classes, n_classes + 1) or None
         ``confusion[i, t, p]``: validation samples of class t to which point i gives the label p; last, those to which
         it gives none. None if a file of an older version does not say.
+    against : ndarray of shape (n_points, n_classes, 2) or None
+        Against buying everything at once: validation samples of each class that only buying everything labels
+        correctly, and that only the point does.
+    n_wrong_with_everything : int
+        Wrong labels of buying everything at once.
+    margin : float
+        Standard errors by which a point may be worse than buying everything and counts as no worse.
+    outlook : Outlook or None
+        What to expect on new rows of the point that is no worse, if it was chosen so.
     """
 
     designs: IntArray
@@ -130,6 +140,10 @@ class Front:
     thresholds: FloatArray | None = None
     classes: tuple[Any, ...] = ()
     confusion: IntArray | None = None
+    against: IntArray | None = None
+    n_wrong_with_everything: int = 0
+    margin: float = 1.0
+    outlook: Outlook | None = None
 
     @property
     def n_stages(self) -> IntArray:
@@ -449,7 +463,7 @@ def spread(front: Front, n_points: int) -> NDArray[np.intp]:
 
 _PER_POINT = (
     "designs", "coverage", "accuracy", "mean_cost", "fitness", "n_ties", "reached", "paid", "values", "thresholds",
-    "confusion",
+    "confusion", "against",
 )  # fmt: skip
 
 

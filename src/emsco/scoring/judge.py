@@ -15,12 +15,13 @@ from emsco.scoring.cache import StageCache, Store, sets_at_once
 from emsco.scoring.cascade import Cascade
 from emsco.scoring.front import Front, make_front
 from emsco.scoring.objectives import Aims, Chosen, Objectives, combined_score, measure
-from emsco.scoring.ranking import pareto_rank
+from emsco.scoring.ranking import nondominated
 from emsco.scoring.rejection import RejectRule
 from emsco.scoring.tally import Tally
 from emsco.stages.base import StageOutcomes, StageTrainer
 
 _LEAST_PROBABILITY = 1e-6
+WORTH_AT = (0.6, 0.75, 0.9, 0.97)  # thresholds at which learners are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +43,8 @@ class Task:
         Whether designs may leave units out.
     cache_bytes : int
         Memory for what feature sets say.
+    tunes : bool
+        Whether each design gets thresholds of its own after the search.
     """
 
     y: IntArray
@@ -52,6 +55,7 @@ class Task:
     max_stages: int
     removal: bool
     cache_bytes: int
+    tunes: bool = False
 
     def measure(self, tally: Tally) -> Objectives | Chosen:
         """Return the objectives of counts."""
@@ -63,8 +67,7 @@ class Task:
 
     def best(self, tally: Tally, *keys: NDArray[Any]) -> NDArray[np.intp]:
         """Return which counts are non-dominated, each objective vector once: the least of equals by these keys."""
-        rank = pareto_rank(self.measure(tally))
-        best = np.flatnonzero(rank == rank.max())
+        best = np.flatnonzero(nondominated(self.measure(tally)))
         order = np.lexsort([key[best] for key in reversed(keys)]) if keys else np.arange(best.size)
         return best[unique_vectors(order, tally.select(best).vectors)]
 
@@ -131,10 +134,29 @@ class Judge:
 
 
 def sureness(outcomes: StageOutcomes, y: IntArray, n_classes: int) -> NDArray[np.float64]:
-    """Return the mean log probability that feature sets give to the truth, as far as outcomes tell it.
+    """Return the mean log probability that feature sets give to the truth, as far as outcomes tell it."""
+    return np.asarray(likelihoods(outcomes, y, n_classes).mean(axis=1))
+
+
+def likelihoods(outcomes: StageOutcomes, y: IntArray, n_classes: int) -> NDArray[np.float64]:
+    """Return the log probability that feature sets give to the true class of each sample, as far as outcomes tell it.
 
     Of a wrong label, what is left is shared by the other classes.
     """
     right = outcomes.label == y
     chance = np.where(right, outcomes.confidence, (1 - outcomes.confidence) / (n_classes - 1))
-    return np.asarray(np.log(np.maximum(chance, _LEAST_PROBABILITY)).mean(axis=1))
+    return np.asarray(np.log(np.maximum(chance, _LEAST_PROBABILITY)))
+
+
+def worth(outcomes: StageOutcomes, y: IntArray) -> FloatArray:
+    """Return what feature sets are worth on average over several thresholds, between 1 and less than 0.
+
+    At a threshold t a right label is worth 1 and a wrong one costs t / (1 - t): a label of confidence t is worth
+    nothing. What always answering the largest class gains, every learner gains.
+    """
+    right = outcomes.label == y
+    total = right.mean(axis=1)  # at 0 everybody gets a label
+    for bar in WORTH_AT:
+        given = outcomes.confidence >= bar
+        total = total + (given & right).mean(axis=1) - bar / (1 - bar) * (given & ~right).mean(axis=1)
+    return np.asarray(total / (1 + len(WORTH_AT)))

@@ -5,7 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from emsco.arrays import FloatArray
+from emsco.arrays import BoolArray, FloatArray
 from emsco.scoring.objectives import Vectors
 
 
@@ -13,6 +13,12 @@ def pareto_rank(objectives: Vectors) -> NDArray[np.int64]:
     """Return rank = t* - t, t the non-dominated level of a design and t* the last level (Eq. 8); high is good."""
     levels = np.asarray(moocore.pareto_rank(objectives.to_minimise), dtype=np.int64)
     return np.asarray(levels.max() - levels)
+
+
+def nondominated(objectives: Vectors) -> BoolArray:
+    """Return which designs no other one dominates; equal vectors do not dominate each other."""
+    mask = moocore.is_nondominated(objectives.to_minimise, keep_weakly=True)
+    return np.asarray(mask, dtype=np.bool_)
 
 
 def norm(objectives: Vectors) -> FloatArray:

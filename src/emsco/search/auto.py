@@ -9,6 +9,7 @@ from emsco.search.bestfirst import BestFirst
 from emsco.search.evolution import Evolution
 from emsco.search.exact.proof import FEW_STATES, Exact, OutOfMemoryError, estimate_seconds, is_affordable, is_provable
 
+_FEW_DESIGNS = 6_000  # where thresholds come later, and with them thousands of other designs
 _FEW_UNITS = 14  # all their feature sets are trained in seconds
 
 
@@ -46,6 +47,8 @@ class Auto:
             return Evolution()
         n_units = task.prices.n_units
         size = {"n_units": n_units, "max_stages": task.max_stages, "n_samples": task.y.size}
+        if task.tunes:  # a proof would be one at a threshold that no point has in the end
+            return BestFirst(max_designs=_FEW_DESIGNS, focus=0.5)
         if is_provable(task) and is_affordable(**size, removal=task.removal):
             return Exact()
         return _best_first(n_units)

@@ -7,6 +7,7 @@ keeps the order needs no further one: it only leaves stages out. Thousands of de
 from collections.abc import Callable
 from itertools import combinations
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,12 +16,22 @@ from emsco.prices.prices import PriceList
 
 Sureness = Callable[[BoolArray], FloatArray]  # of feature sets, how sure they are of the truth: the more, the better
 MOST_LOOKED_FOR = 25  # units whose place in the order is looked for; the others follow as they did last
-_SHORTLIST = 6  # units that a slow learner is asked of
+_SHORTLIST = 5  # units that a slow learner is asked of
 _EACH = 10  # units of the order after each of which a stage may end; beyond, after ever more
 _GROWTH = 1.18
+_NEARLY = 0.02  # share of its log-likelihood that a slow learner may miss for an order to end
 
 
-def orders(sureness: Sureness, prices: PriceList, strong: Sureness | None = None) -> list[IntArray]:
+class Order(NamedTuple):
+    """All units, and how many of them, the first ones, have been given their place."""
+
+    units: IntArray
+    n_placed: int
+
+
+def orders(
+    sureness: Sureness, prices: PriceList, strong: Sureness | None = None, *, most: int = MOST_LOOKED_FOR
+) -> list[Order]:
     """Return orders of all units: by what each adds to the sureness of those before, and by what it adds per price.
 
     Parameters
@@ -29,16 +40,23 @@ def orders(sureness: Sureness, prices: PriceList, strong: Sureness | None = None
         Of a fast learner.
     prices : PriceList
     strong : callable or None
-        Sureness of a slow learner, which is asked only of what comes first by the fast one.
+        Sureness of a slow learner, which is asked only of what comes first by the fast one. It ends an order where it
+        is as sure as with everything, nearly.
+    most : int
+        Units whose place is looked for.
     """
-    by_gain = _forward(sureness, prices, strong, per_price=False)
+    by_gain = _forward(sureness, prices, strong, most, per_price=False)
     if np.unique(prices.prices).size == 1 and not prices.groups.any():
         return [by_gain]
-    return [by_gain, _forward(sureness, prices, strong, per_price=True)]
+    return [by_gain, _forward(sureness, prices, strong, most, per_price=True)]
 
 
-def _forward(sureness: Sureness, prices: PriceList, strong: Sureness | None, *, per_price: bool) -> IntArray:
+def _forward(sureness: Sureness, prices: PriceList, strong: Sureness | None, most: int, *, per_price: bool) -> Order:
     n_units = prices.n_units
+    enough = np.inf
+    if strong is not None:
+        everything = float(strong(np.ones((1, n_units), dtype=np.bool_))[0])
+        enough = everything - _NEARLY * abs(everything)
     owned = np.zeros(n_units, dtype=np.bool_)
     order: list[int] = []
     left, worth = np.arange(n_units), np.zeros(n_units)
@@ -55,7 +73,7 @@ def _forward(sureness: Sureness, prices: PriceList, strong: Sureness | None, *, 
             gain = _per_price(gain, prices.stage_ticks(np.stack([before, after], axis=1))[:, 1])
         return gain, sure
 
-    while left.size and len(order) < MOST_LOOKED_FOR:
+    while left.size and len(order) < most and (strong is None or reached.get(strong, -np.inf) < enough):
         worth, sure = gains(sureness, left)
         best = int(worth.argmax())
         if strong is not None:
@@ -67,7 +85,8 @@ def _forward(sureness: Sureness, prices: PriceList, strong: Sureness | None, *, 
         order.append(int(left[best]))
         owned[left[best]] = True
         left, worth = np.delete(left, best), np.delete(worth, best)
-    return np.array([*order, *left[np.argsort(-worth, kind="stable")]], dtype=np.int64)
+    rest = left[np.argsort(-worth, kind="stable")]
+    return Order(np.array([*order, *rest], dtype=np.int64), n_units if strong is None else len(order))
 
 
 def _per_price(gain: FloatArray, paid: IntArray) -> FloatArray:
@@ -76,14 +95,17 @@ def _per_price(gain: FloatArray, paid: IntArray) -> FloatArray:
     return np.where(gain > 0, gain / price, gain * price)
 
 
-def finest(order: IntArray) -> IntArray:
-    """Return the design that buys in this order with a stage wherever one may end: cuts have no other feature sets."""
-    n_units = order.size
-    ends = [*range(1, min(_EACH, n_units) + 1)]
-    while ends[-1] < n_units:
-        ends.append(min(max(ends[-1] + 1, round(ends[-1] * _GROWTH)), n_units))
+def finest(order: Order) -> IntArray:
+    """Return the design that buys in this order with a stage wherever one may end: cuts have no other feature sets.
+
+    Units beyond those whose place was looked for are one stage.
+    """
+    n_units = order.units.size
+    ends = [*range(1, min(_EACH, order.n_placed) + 1)]
+    while ends[-1] < order.n_placed:
+        ends.append(min(max(ends[-1] + 1, round(ends[-1] * _GROWTH)), order.n_placed))
     design = np.empty(n_units, dtype=np.int64)
-    design[order] = np.searchsorted(ends, np.arange(n_units), side="right")
+    design[order.units] = np.searchsorted(ends, np.arange(n_units), side="right")
     return design
 
 
@@ -114,6 +136,6 @@ def merged(design: IntArray, *, max_stages: int, removal: bool, most: int) -> In
     return np.array(designs[:most])
 
 
-def cuts(order: IntArray, *, max_stages: int, removal: bool, most: int) -> IntArray:
+def cuts(order: Order, *, max_stages: int, removal: bool, most: int) -> IntArray:
     """Return up to ``most`` designs that buy in this order, those with few stages first."""
     return merged(finest(order), max_stages=max_stages, removal=removal, most=most)

@@ -1,5 +1,6 @@
 """Any scikit-learn classifier as a stage: one clone per feature set, trained in parallel."""
 
+from functools import cache
 from typing import Any
 import zlib
 
@@ -7,10 +8,13 @@ from joblib import Parallel, delayed
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from threadpoolctl import ThreadpoolController
 
 from emsco.exceptions import InvalidEstimatorError
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, outcomes_of
 from emsco.stages.problem import Problem
+
+_FEW_ROWS = 20_000
 
 
 class EstimatorTrainer:
@@ -57,7 +61,7 @@ class EstimatorTrainer:
 
     def _parallel(self, function: Any, feature_sets: FeatureSets) -> Any:
         return Parallel(n_jobs=self._n_jobs)(
-            delayed(function)(self._problem, self._seeded(units), units @ self._problem.unit_columns)
+            delayed(_with_one_thread)(function, self._problem, self._seeded(units), units @ self._problem.unit_columns)
             for units in feature_sets
         )
 
@@ -83,6 +87,19 @@ def check_estimator_usable(estimator: Any) -> None:
                 f"{estimator!r} has no {method}; a stage needs a scikit-learn classifier that gives probabilities. "
                 "Wrap one that does not in sklearn.calibration.CalibratedClassifierCV."
             )
+
+
+def _with_one_thread(function: Any, *arguments: Any) -> Any:
+    """Call with one thread of OpenMP: with few rows, more of them mostly wait for each other."""
+    if arguments[0].y_train.size > _FEW_ROWS:
+        return function(*arguments)
+    with _threads().limit(limits=1, user_api="openmp"):
+        return function(*arguments)
+
+
+@cache
+def _threads() -> Any:
+    return ThreadpoolController()  # looking for libraries takes milliseconds, so it is done once
 
 
 def _train(problem: Problem, estimator: Any, columns: NDArray[np.bool_]) -> Any:

@@ -25,12 +25,15 @@ class Recipe:
         Inverse strength of the regularisation of the logistic regression.
     products : bool
         Whether it also uses the products of all pairs of columns.
+    kind : str or None
+        Name of the learner, if a race of learners was won by it.
     """
 
     estimator: Any = None
     encoding: str = "linear"
     C: float = 1.0
     products: bool = False
+    kind: str | None = None
 
     def trainer(self, problem: Problem, *, seed: int, n_jobs: int, like: StageTrainer | None = None) -> StageTrainer:
         """Return the trainer for feature sets of a problem.

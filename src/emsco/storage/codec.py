@@ -26,6 +26,7 @@ from emsco.promises.guarantee import Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Certificate, Front, stages_paid
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE
+from emsco.scoring.outlook import Outlook
 from emsco.scoring.rejection import RejectRule
 from emsco.stages.base import StageModel
 from emsco.stages.logistic import LogisticModel
@@ -125,6 +126,11 @@ def _front_to_json(deployed: Deployed, front: Front) -> tuple[dict[str, Any], di
         arrays["thresholds"] = front.thresholds
     if front.confusion is not None:
         arrays["confusion"] = front.confusion
+    if front.against is not None:
+        arrays["against"] = front.against
+        record["against"] = {"n_wrong": front.n_wrong_with_everything, "margin": front.margin}
+    if front.outlook is not None:
+        record["outlook"] = front.outlook.to_dict()
     return record, arrays
 
 
@@ -172,7 +178,11 @@ class _Reading:
             raise damaged("a classifier of a given design has several")
         models = self.models(designs, encoder, prices, classes.size)
         front = self.front(designs, prices, classes) if searched else None
-        policy, rules, promises = self.rules(parameters["threshold"], classes, designs, front)
+        origin = self.origin(kind, parameters)
+        threshold = parameters["threshold"]
+        if threshold is None:
+            threshold = origin.preset.get("threshold")
+        policy, rules, promises = self.rules(threshold, classes, designs, front)
         last = len(designs) - 1
         point = record.whole("point", most=last) if searched else 0
         deployed = Deployed(
@@ -184,7 +194,7 @@ class _Reading:
             models=models,
             policy=policy,
             rules=rules,
-            origin=self.origin(kind, parameters),
+            origin=origin,
             point=point,
             chosen=record.whole("chosen", most=last) if "chosen" in record else point,
             front=front,
@@ -319,7 +329,8 @@ class _Reading:
                      reached=reached, paid=paid, total_price=prices.total, objectives=objectives, maximise=maximise,
                      values=values, certificate=certificate, thresholds=thresholds,
                      classes=tuple(plain_classes(classes)),
-                     confusion=self.confusion(figures, n_samples, classes.size))  # fmt: skip
+                     confusion=self.confusion(figures, n_samples, classes.size),
+                     **self.against(n, n_samples, classes.size))  # fmt: skip
 
     def confusion(self, figures: Mapping[str, Any], n_samples: int, n_classes: int) -> IntArray | None:
         """Return the counts by class, which older files do not have; they must be those of the figures."""
@@ -341,6 +352,24 @@ class _Reading:
         counts.setflags(write=False)
         return counts
 
+    def against(self, n: int, n_samples: int, n_classes: int) -> dict[str, Any]:
+        """Return the counts against buying everything, and the outlook, which older files do not have."""
+        known: dict[str, Any] = {}
+        if "arrays/against.npy" in self.left:
+            counts = self.array("against", "<i8", n, n_classes, 2)
+            record = self.record.part("against")
+            if not 0 <= counts.min() <= counts.max() <= n_samples:
+                raise damaged("counts against buying everything are out of range")
+            counts.setflags(write=False)
+            known = {
+                "against": counts,
+                "n_wrong_with_everything": record.whole("n_wrong", most=n_samples),
+                "margin": record.number("margin", -10, 10),
+            }
+        if "outlook" in self.record:
+            known["outlook"] = _outlook(self.record.part("outlook"), n_classes)
+        return known
+
     def objectives(self, figures: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[bool, ...], NDArray[Any]]:
         """Return names, directions and values of the objectives; those of the paper are not in the file again."""
         three = {"coverage": figures["coverage"], "accuracy": figures["accuracy"], "cost": figures["mean_cost"]}
@@ -358,6 +387,30 @@ class _Reading:
         if not sound:
             raise damaged("the objectives of the front are out of range")
         return names, maximise, values
+
+
+def _outlook(record: Fields, n_classes: int) -> Outlook:
+    """Return what to expect on new rows; the counts must fit each other."""
+    by_class = {name: _counts(record, name) for name in ("n_right", "n_labelled", "n_rows")}
+    paid, n_paid = record.numbers("paid"), _counts(record, "n_paid")
+    n_right, n_labelled, n_rows = by_class.values()
+    sound = (
+        len(n_right) == len(n_labelled) == len(n_rows) == n_classes
+        and all(0 <= a <= b <= c for a, b, c in zip(n_right, n_labelled, n_rows, strict=True))
+        and 0 < len(paid) == len(n_paid)
+        and min(paid) >= 0
+        and sum(n_paid) == sum(n_rows) > 0
+    )
+    if not sound:
+        raise damaged("the outlook does not add up")
+    return Outlook(n_right, n_labelled, n_rows, tuple(paid), n_paid)
+
+
+def _counts(record: Fields, name: str) -> tuple[int, ...]:
+    items = record.items(name)
+    if not all(type(n) is int and 0 <= n <= 2**53 for n in items):
+        record.refuse(name, "counts")
+    return tuple(items)
 
 
 def _objectives_to_json(front: Front) -> list[dict[str, Any]] | None:

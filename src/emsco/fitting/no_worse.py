@@ -1,0 +1,179 @@
+"""The default choice: the cheapest point that is no worse than buying everything, for any class.
+
+*No worse* is one standard error, paired: the rows that only buying everything labels correctly exceed those that only
+the point does by no more than the root of both numbers together. Thousands of points are tried, so the cheapest of
+those within the margin are there by luck, too. Therefore the choice is rehearsed: made without the rows of each fold,
+judged on them. If what was chosen so is worse by more than a standard error, the margin is narrowed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emsco.arrays import BoolArray, FloatArray, IntArray
+from emsco.designs.partition import acquired_sets, stage_counts
+from emsco.fitting._no_worse import walk_against
+from emsco.fitting.finishing import simplified
+from emsco.scoring.judge import Judge
+from emsco.scoring.outlook import Outlook
+
+MARGINS = (1.0, 0.5, 0.0, -0.5, -1.0)  # standard errors by which a point may be worse; below 0 it must be better
+_CELLS = 2**22  # outcomes of feature sets x samples in memory at once: 36 MiB
+
+
+@dataclass(frozen=True, eq=False)
+class Pick:
+    """What is chosen.
+
+    Attributes
+    ----------
+    design : ndarray of shape (n_units,)
+    exit_at : float
+        Threshold of its stages before the last; the last one labels whoever is left.
+    margin : float
+        Standard errors by which it may be worse.
+    outlook : Outlook
+        What to expect of it on new rows.
+    """
+
+    design: IntArray
+    exit_at: float
+    margin: float
+    outlook: Outlook
+
+
+@dataclass
+class _Best:
+    """The cheapest so far within a margin: seen from all rows, or from all but a fold."""
+
+    key: tuple[float, int, int] = (np.inf, 0, 0)
+    design: int = -1
+    exit: int = -1
+    left: IntArray | None = None  # by fold and stage
+    lost: IntArray | None = None  # by fold and class
+    gained: IntArray | None = None
+
+
+def within(lost: IntArray, gained: IntArray, margin: float) -> BoolArray:
+    """Return where no class, and not all of them together, lose more than the margin; classes are the last axis."""
+    by_class = (lost - gained <= max(margin, 0.0) * np.sqrt(lost + gained)).all(axis=-1)
+    all_lost, all_gained = lost.sum(axis=-1), gained.sum(axis=-1)
+    together = all_lost - all_gained <= margin * np.sqrt(all_lost + all_gained)
+    return np.asarray(by_class & together)
+
+
+def choose_no_worse(designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tuple[float, ...]) -> Pick:
+    """Return the cheapest of designs and exit thresholds that is no worse than buying everything at once.
+
+    Parameters
+    ----------
+    designs : ndarray of shape (n_designs, n_units)
+    judge : Judge
+    folds : ndarray of shape (n_samples,)
+        Fold of each sample, for the rehearsal of the choice.
+    exits : tuple of float
+    """
+    task = judge.task
+    everything = np.zeros((1, task.prices.n_units), dtype=np.int64)
+    designs = np.unique(np.concatenate([everything, designs]), axis=0)
+    at_once = judge.answers(everything[0])
+    other = at_once.label[0] == task.y
+    n_folds = int(folds.max()) + 1
+    views = [np.ones(n_folds, dtype=np.bool_), *(np.arange(n_folds) != f for f in range(n_folds))]
+    best = {(margin, v): _Best() for margin in MARGINS for v in range(len(views))}
+    bars = np.array(exits)
+    for rows, (left, lost, gained) in _walked(designs, judge, other, folds, bars):
+        part = designs[rows]
+        n_stages, n_bought = stage_counts(part), (part >= 0).sum(axis=1)
+        paid = np.cumsum(task.prices.stage_ticks(acquired_sets(part)[0]), axis=1)
+        for v, view in enumerate(views):
+            spent = (left[:, :, view].sum(axis=2) * paid[:, None]).sum(axis=2)
+            losses, gains = lost[:, :, view].sum(axis=2), gained[:, :, view].sum(axis=2)
+            for margin in MARGINS:
+                allowed = within(losses, gains, margin)
+                _improve(best[margin, v], rows, allowed, spent, n_stages, n_bought, (left, lost, gained))
+    margin = next((m for m in MARGINS if _holds([best[m, v + 1] for v in range(n_folds)])), MARGINS[-1])
+    chosen = best[margin, 0]
+    rehearsed = [best[margin, v + 1] for v in range(n_folds)]
+    assert chosen.left is not None  # buying everything is among the designs, and no worse than itself
+    design = simplified(designs[chosen.design][None], chosen.left.sum(axis=0)[None], removal=task.removal)[0]
+    return Pick(design, exits[chosen.exit], margin, _outlook(rehearsed, designs, judge, other))
+
+
+def _walked(
+    designs: IntArray, judge: Judge, other: BoolArray, folds: NDArray[np.intp], bars: FloatArray
+) -> Iterator[tuple[NDArray[np.intp], tuple[IntArray, IntArray, IntArray]]]:
+    """Yield parts of the designs with what leaves, is lost and is gained, by threshold and fold."""
+    y, n_classes = judge.task.y, judge.task.n_classes
+    n_folds = int(folds.max()) + 1
+    step = max(int(min(_CELLS // y.size, judge.cache.capacity) // max(stage_counts(designs).max(), 1)), 1)
+    for i in range(0, len(designs), step):
+        rows = np.arange(i, min(i + step, len(designs)))
+        acquired, exists = acquired_sets(designs[rows])
+        sets, place = np.unique(acquired[exists], axis=0, return_inverse=True)
+        slots = np.zeros(exists.shape, dtype=np.int64)
+        slots[exists] = place.ravel()
+        outcomes = judge.cache.outcomes(sets)
+        shape = (len(rows), bars.size, n_folds)
+        left = np.zeros((*shape, exists.shape[1]), dtype=np.int64)
+        lost, gained = (np.zeros((*shape, n_classes), dtype=np.int64) for _ in range(2))
+        right = outcomes.label == y
+        walk_against(slots, exists.sum(axis=1), outcomes.confidence, right, other, y, folds, bars, left, lost, gained)
+        yield rows, (left, lost, gained)
+
+
+def _improve(
+    best: _Best,
+    rows: NDArray[np.intp],
+    allowed: BoolArray,
+    spent: IntArray,
+    n_stages: IntArray,
+    n_bought: IntArray,
+    counts: tuple[IntArray, IntArray, IntArray],
+) -> None:
+    """Take the cheapest of a part if it is cheaper; of equals that with the fewest stages, then units."""
+    if not allowed.any():
+        return
+    cheapest = np.where(allowed, spent, np.iinfo(np.int64).max)
+    ds, es = np.nonzero(cheapest == cheapest.min())
+    first = np.lexsort((es, n_bought[ds], n_stages[ds]))[0]
+    d, e = int(ds[first]), int(es[first])
+    key = (float(spent[d, e]), int(n_stages[d]), int(n_bought[d]))
+    if key < best.key:
+        best.key, best.design, best.exit = key, int(rows[d]), e
+        best.left, best.lost, best.gained = (array[d, e].copy() for array in counts)
+
+
+def _holds(rehearsed: list[_Best]) -> bool:
+    """Return whether what was chosen without each fold is no worse on these; of many classes one is so by chance."""
+    lost = sum(best.lost[f] for f, best in enumerate(rehearsed) if best.lost is not None)
+    gained = sum(best.gained[f] for f, best in enumerate(rehearsed) if best.gained is not None)
+    chance = np.sqrt(2 * np.log(2 * np.size(lost)))
+    by_class = (lost - gained <= chance * np.sqrt(lost + gained)).all()
+    return bool(by_class and np.sum(lost) - np.sum(gained) <= np.sqrt(np.sum(lost) + np.sum(gained)))
+
+
+def _outlook(rehearsed: list[_Best], designs: IntArray, judge: Judge, other: BoolArray) -> Outlook:
+    """Return the counts of what was chosen without each fold, on that fold."""
+    task = judge.task
+    n_rows = np.bincount(task.y, minlength=task.n_classes)
+    n_right = np.bincount(task.y[other], minlength=task.n_classes)
+    bill: dict[int, int] = {}
+    for f, best in enumerate(rehearsed):
+        assert best.left is not None  # buying everything is among the designs, and no worse than itself
+        assert best.lost is not None
+        assert best.gained is not None
+        n_right = n_right + best.gained[f] - best.lost[f]
+        paid = np.cumsum(task.prices.stage_ticks(acquired_sets(designs[best.design][None])[0])[0])
+        for ticks, n in zip(paid.tolist(), best.left[f].tolist(), strict=False):
+            bill[ticks] = bill.get(ticks, 0) + n
+    paid_ticks = sorted(ticks for ticks, n in bill.items() if n)
+    return Outlook(
+        n_right=tuple(n_right.tolist()),
+        n_labelled=tuple(n_rows.tolist()),
+        n_rows=tuple(n_rows.tolist()),
+        paid=tuple(ticks / task.prices.scale for ticks in paid_ticks),
+        n_paid=tuple(bill[ticks] for ticks in paid_ticks),
+    )
