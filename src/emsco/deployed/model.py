@@ -50,6 +50,8 @@ class Origin:
         None: there is no front, or a file of an older version does not say.
     finished : bool
         Whether the stages are those of the final estimator and calibration, if these are set.
+    learner : str or None
+        Kind of boosted trees that won the race of final learners; None: logistic stages did, or there was no race.
     search : settings of a search, a record of them, or None
         What found the front; of a loaded one a record, ``{"kind": "Exact", ...}``, so that serving loads no search.
     search_seconds : float
@@ -68,6 +70,7 @@ class Origin:
     C: float = 1.0
     validation: int | float | str | None = None
     finished: bool = True
+    learner: str | None = None
     search: Any = None
     search_seconds: float = 0.0
     n_generations: int = 0

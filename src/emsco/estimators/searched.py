@@ -289,6 +289,14 @@ class EMSCOClassifier(StagedClassifier):
         return self.deployed_.origin.C
 
     @property
+    def learner_(self) -> str:
+        """What the stages in use are: "logistic", "given", or boosted trees, "light", "medium" or "deep"."""
+        origin = self.deployed_.origin
+        final = origin.parameters["final_estimator"] if origin.finished else None
+        given = origin.parameters["estimator"] is not None or final not in (None, "auto", "search")
+        return origin.learner or ("given" if given else "logistic")
+
+    @property
     def validation_(self) -> int | float | str | None:
         """How the rows behind the figures of ``front_`` were judged."""
         return self.deployed_.origin.validation

@@ -36,12 +36,15 @@ class Pick:
         Standard errors by which it may be worse.
     outlook : Outlook
         What to expect of it on new rows.
+    holds : bool
+        Whether what is chosen so without each fold is no worse on the rows of that fold.
     """
 
     design: IntArray
     exit_at: float
     margin: float
     outlook: Outlook
+    holds: bool
 
 
 @dataclass
@@ -66,6 +69,15 @@ def within(lost: IntArray, gained: IntArray, margin: float) -> BoolArray:
 
 def choose_no_worse(designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tuple[float, ...]) -> Pick:
     """Return the cheapest of designs and exit thresholds that is no worse than buying everything at once.
+
+    The margin is the widest with which the rehearsed choice holds; parameters as of ``choices``.
+    """
+    picks = choices(designs, judge, folds, exits)
+    return next((pick for pick in picks if pick.holds), picks[-1])
+
+
+def choices(designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tuple[float, ...]) -> list[Pick]:
+    """Return what is chosen with each of the margins, the widest first.
 
     Parameters
     ----------
@@ -94,12 +106,14 @@ def choose_no_worse(designs: IntArray, judge: Judge, folds: NDArray[np.intp], ex
             for margin in MARGINS:
                 allowed = within(losses, gains, margin)
                 _improve(best[margin, v], rows, allowed, spent, n_stages, n_bought, (left, lost, gained))
-    margin = next((m for m in MARGINS if _holds([best[m, v + 1] for v in range(n_folds)])), MARGINS[-1])
-    chosen = best[margin, 0]
-    rehearsed = [best[margin, v + 1] for v in range(n_folds)]
-    assert chosen.left is not None  # buying everything is among the designs, and no worse than itself
-    design = simplified(designs[chosen.design][None], chosen.left.sum(axis=0)[None], removal=task.removal)[0]
-    return Pick(design, exits[chosen.exit], margin, _outlook(rehearsed, designs, judge, other))
+    picks = []
+    for margin in MARGINS:
+        chosen, rehearsed = best[margin, 0], [best[margin, v + 1] for v in range(n_folds)]
+        assert chosen.left is not None  # buying everything is among the designs, and no worse than itself
+        design = simplified(designs[chosen.design][None], chosen.left.sum(axis=0)[None], removal=task.removal)[0]
+        outlook = _outlook(rehearsed, designs, judge, other)
+        picks.append(Pick(design, exits[chosen.exit], margin, outlook, _holds(rehearsed)))
+    return picks
 
 
 def _walked(

@@ -336,7 +336,7 @@ def _front_of(settings: Settings, designs: IntArray, judge: Judge, rehearsal: Re
     pick = None
     if settings.choose == NO_WORSE:
         pick = choose_no_worse(designs, judge, rehearsal.parts(), EXITS)
-    front = tune(designs, judge, kept=None if pick is None else (pick.design, pick.exit_at))
+    front = tune(designs, judge, kept=[] if pick is None else [(pick.design, pick.exit_at)])
     line.close()
     return front if pick is None else replace(front, margin=pick.margin, outlook=pick.outlook)
 
@@ -447,6 +447,7 @@ def deploy(
         C=recipe.C,
         validation=rehearsal.judged_by,
         finished=finished.complete,
+        learner=recipe.kind,
         search=searched.search,
         search_seconds=searched.seconds,
         n_generations=searched.n_steps,

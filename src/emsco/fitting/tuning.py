@@ -1,5 +1,6 @@
 """Thresholds that are part of a design: one for its early exits, another for its last stage."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -21,7 +22,7 @@ _MOST = 1_600  # points of a front
 _Part: TypeAlias = tuple[IntArray, FloatArray, Tally]  # designs, their thresholds and counts
 
 
-def tune(designs: IntArray, judge: Judge, *, kept: tuple[IntArray, float] | None = None) -> Front:
+def tune(designs: IntArray, judge: Judge, *, kept: Sequence[tuple[IntArray, float]] = ()) -> Front:
     """Return the front of designs with thresholds: every pair of `EXITS` and `LASTS` is tried for promising ones.
 
     Promising is what no other design beats where both have the same threshold at all stages, any of `EXITS`.
@@ -31,8 +32,8 @@ def tune(designs: IntArray, judge: Judge, *, kept: tuple[IntArray, float] | None
     designs : ndarray of shape (n_designs, n_units)
     judge : Judge
         It is left with another threshold.
-    kept : pair of design and exit threshold, or None
-        A point that labels everybody and stays on the front, whether another one dominates it or not.
+    kept : sequence of pairs of design and exit threshold
+        Points that label everybody and stay on the front, whether another one dominates them or not.
     """
     task = judge.task
     parts: list[_Part] = []
@@ -41,17 +42,16 @@ def tune(designs: IntArray, judge: Judge, *, kept: tuple[IntArray, float] | None
         if sum(len(part[0]) for part in parts) > _AT_ONCE:
             parts = [_best(parts, task)]
     best = _thinned(_best(parts, task), task)
-    if kept is not None:
-        best = _with(best, kept, judge)
+    for design, exit_at in kept:
+        best = _with(best, design, exit_at, judge)
     found, thresholds, tally = best
     ties = [design[None] for design in found]
     n_ties = np.ones(len(found), dtype=np.int64)
     return make_front(found, tally, n_ties, ties, task.prices, aims=task.aims, thresholds=thresholds)
 
 
-def _with(best: _Part, kept: tuple[IntArray, float], judge: Judge) -> _Part:
+def _with(best: _Part, design: IntArray, exit_at: float, judge: Judge) -> _Part:
     """Return the points and one more, in place of one with the same objective vector."""
-    design, exit_at = kept
     designs, thresholds, tally = _counted(design, judge.answers(design), judge.task)
     wanted = (thresholds[:, 1] == 0) & ((thresholds[:, 0] == exit_at) | (design.max() == 0))
     row = np.flatnonzero(wanted)[:1]

@@ -27,7 +27,7 @@ def learning_record(deployed: Deployed) -> dict[str, Any]:
         "refit": bool(given.get("refit", False)),
     }
     if deployed.front is not None and origin.finished:
-        record["final_estimator"] = None if given["final_estimator"] is None else _name(given["final_estimator"])
+        record["final_estimator"] = _final(given["final_estimator"], origin.learner)
         record["calibration"] = given["calibration"]
     return {**record, "in_words": in_words(record)}
 
@@ -67,6 +67,13 @@ def in_words(record: dict[str, Any]) -> list[str]:
 def judged(deployed: Deployed) -> str:
     """Return which rows the figures of a front come from, as an adjective."""
     return "out-of-fold" if isinstance(deployed.origin.validation, int) else "validation"
+
+
+def _final(estimator: Any, learner: str | None) -> str | None:
+    """Return the name of the classifier that the stages of the front were trained with after the search, if any was."""
+    if learner is not None:
+        return f"boosted trees ({learner})"
+    return None if estimator in (None, "auto", "search") else _name(estimator)
 
 
 def _name(estimator: Any) -> str:

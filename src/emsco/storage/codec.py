@@ -29,6 +29,7 @@ from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE
 from emsco.scoring.outlook import Outlook
 from emsco.scoring.rejection import RejectRule
 from emsco.stages.base import StageModel
+from emsco.stages.learners import BOOSTED
 from emsco.stages.logistic import LogisticModel
 from emsco.stages.problem import unit_membership
 from emsco.storage import container, estimators
@@ -112,6 +113,7 @@ def _front_to_json(deployed: Deployed, front: Front) -> tuple[dict[str, Any], di
         "search": search_to_json(origin.search),
         "learning": {
             "encoding": origin.encoding, "C": origin.C, "validation": origin.validation, "finished": origin.finished,
+            "learner": origin.learner,
         },
         "preset": parameters_to_json(origin.preset),
         "search_seconds": origin.search_seconds,
@@ -240,7 +242,7 @@ class _Reading:
         if kind != SEARCHED:
             encoding, C = parameters["encoding"], float(parameters["C"])
             return Origin(kind, parameters, encoding=encoding, C=C, names_are_text=names)
-        encoding, C, validation, finished = _learning(record)
+        encoding, C, validation, finished, learner = _learning(record)
         preset = preset_from_json(record.part("preset")) if "preset" in record else {}
         return Origin(
             kind=kind,
@@ -250,6 +252,7 @@ class _Reading:
             C=C,
             validation=validation,
             finished=finished,
+            learner=learner,
             search=check_search(record.part("search")),
             search_seconds=record.number("search_seconds", 0),
             n_generations=record.whole("n_generations"),
@@ -485,10 +488,13 @@ def _curves(record: Fields, line: NumberCode) -> CurveCode:
     return CurveCode(*shared, knots, tuple(curves), at_zero)
 
 
-def _learning(record: Fields) -> tuple[str, float, int | float | str | None, bool]:
-    """Return encoding, strength, how rows were judged, and whether final stages were trained; older files say less."""
+def _learning(record: Fields) -> tuple[str, float, int | float | str | None, bool, str | None]:
+    """Return encoding, strength, how rows were judged, whether final stages were trained, and which boosted trees.
+
+    Older files say less.
+    """
     if "learning" not in record:
-        return "linear", 1.0, None, True
+        return "linear", 1.0, None, True, None
     learning = record.part("learning")
     encoding, C = learning.text("encoding"), learning.number("C", np.nextafter(0, 1))
     if encoding not in ENCODINGS:
@@ -500,7 +506,10 @@ def _learning(record: Fields) -> tuple[str, float, int | float | str | None, boo
         validation = learning.number("validation", 0, 1)
     elif validation not in (None, "given"):
         learning.refuse("validation", "a number of folds, a share or given")
-    return encoding, C, validation, learning.flag("finished") if "finished" in learning else True
+    learner = learning.raw("learner") if "learner" in learning else None
+    if learner is not None and learner not in BOOSTED:
+        learning.refuse("learner", f"one of {', '.join(BOOSTED)}")
+    return encoding, C, validation, learning.flag("finished") if "finished" in learning else True, learner
 
 
 def _price_list(record: Fields, n_columns: int) -> PriceList:
