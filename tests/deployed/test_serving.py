@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from emsco import EMSCOClassifier
+from tests.classifiers import fixed
 
 SERVING = {
     "_compile", "_scalar", "arrays", "checks", "data", "data.encoding", "data.labels", "data.output", "data.table",
@@ -38,7 +38,7 @@ def saved(tmp_path_factory):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     folder = tmp_path_factory.mktemp("serving")
-    EMSCOClassifier([1, 2, 3], random_state=0).fit(X, X[:, 0] > 0).save(folder / "model.emsco")
+    fixed([1, 2, 3], random_state=0).fit(X, X[:, 0] > 0).save(folder / "model.emsco")
     np.save(folder / "rows.npy", X)
     return folder
 

@@ -15,6 +15,7 @@ from emsco.scoring.front import FrontPoint, make_front
 from emsco.scoring.intervals import binomial_interval
 from emsco.scoring.tally import Tally
 from emsco.scoring.words import describe
+from tests.classifiers import fixed
 
 
 def front():
@@ -290,7 +291,7 @@ HEART = load_heart_failure()
 @pytest.fixture(scope="module")
 def fitted():
     search = Evolution(population_size=40, max_generations=6)
-    clf = EMSCOClassifier(HEART.prices, search=search, max_stages=3, random_state=0,
+    clf = fixed(HEART.prices, search=search, max_stages=3, random_state=0,
                           objectives=["fnr", "cost", "stages", "accuracy"])  # fmt: skip
     return clf.fit(HEART.data, HEART.target)
 

@@ -6,12 +6,13 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.naive_bayes import GaussianNB
 
-from emsco import BestFirst, EMSCOClassifier, Prices
+from emsco import BestFirst, Prices
 from emsco.designs.partition import acquired_sets, all_designs
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import resolve
 from emsco.search import chains
 from emsco.search.chains import cuts, finest, merged, orders
+from tests.classifiers import fixed
 from tests.strategies import populations, seeds
 
 
@@ -143,7 +144,7 @@ def rows(n_features=18, n=240, seed=0):
 def fitted(**settings):
     search = BestFirst(max_designs=600, **settings)
     X, y = rows()
-    return EMSCOClassifier(
+    return fixed(
         threshold=0.8, search=search, encoding="linear", C=1.0, validation=3, random_state=0, max_stages=5
     ).fit(X, y)
 
@@ -164,7 +165,7 @@ def test_what_else_a_search_could_start_from_is_told():
 def test_few_designs_and_unequal_prices_are_no_obstacle():
     X, y = make_classification(n_samples=120, n_features=16, random_state=0)
     costs = np.arange(1, 17)
-    clf = EMSCOClassifier(costs, search=BestFirst(max_designs=3), encoding="linear", C=1.0, random_state=0).fit(X, y)
+    clf = fixed(costs, search=BestFirst(max_designs=3), encoding="linear", C=1.0, random_state=0).fit(X, y)
     assert len(clf.front_) >= 1
 
 
@@ -173,6 +174,6 @@ def test_a_slow_estimator_orders_features_only_if_asked_to():
     trained = []
     for start in (None, "chains"):
         search = BestFirst(max_designs=20, start=start)
-        clf = EMSCOClassifier(estimator=GaussianNB(), search=search, validation=0.3, random_state=0).fit(X, y)
+        clf = fixed(estimator=GaussianNB(), search=search, validation=0.3, random_state=0).fit(X, y)
         trained.append(clf.n_feature_sets_)
     assert trained[0] < 16 * 15 // 2 < trained[1]
