@@ -13,8 +13,11 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from emsco import EMSCOClassifier, Evolution, Exact, MultiStageClassifier, Prices, load
+from emsco import BestFirst, EMSCOClassifier, Evolution, MultiStageClassifier, Prices, load
 from emsco.exceptions import InvalidParameterError, RareClassWarning, SearchInterruptedWarning
+from emsco.promises.own import rule_of
+from emsco.scoring.choice import no_worse
+from emsco.stages.learners import BOOSTED
 from tests.classifiers import fixed
 
 QUICK = Evolution(population_size=30, max_generations=10)
@@ -296,7 +299,8 @@ def test_progress_is_printed_only_when_asked_for(capsys):
     fixed(PANEL, search=QUICK, random_state=0, verbose=True).fit(X, y)
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.count("evolving") == 2  # the first, and the last
+    assert printed.err.count("evolving") == 1  # the last of it: the line before was printed within ten seconds
+    assert "comparing learners" in printed.err
     assert "training the front" in printed.err
     assert "100 %" in printed.err
 
@@ -343,45 +347,65 @@ def test_no_warning_escapes_a_plain_fit():
     X, y = patients()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fixed(PANEL, search=QUICK, random_state=0).fit(X, y).predict(X)
+        EMSCOClassifier(PANEL, search=QUICK, random_state=0).fit(X, y).predict(X)
 
 
 # ---------------------------------------------------------------- presets
 
-PUBLISHED = {"search": Evolution(), "removal": False, "validation": 1 / 3, "choose": "fitness", "encoding": "linear"}
-PUBLISHED["C"] = 1.0
-BEST = {"search": "auto", "removal": True, "validation": 5, "choose": "combined", "encoding": "auto", "C": "auto"}
+PUBLISHED = {"threshold": 0.75, "search": Evolution(), "removal": False, "validation": 1 / 3, "choose": "fitness",
+             "encoding": "linear", "C": 1.0, "final_estimator": "search"}  # fmt: skip
+BEST = {"search": "auto", "threshold": "auto", "removal": True, "validation": 5, "choose": "no_worse",
+        "encoding": "auto", "C": "auto", "final_estimator": "auto"}  # fmt: skip
 
 
 def trace(clf):
     """What a fit came to."""
     front = clf.front_
     return (clf.search_, clf.encoding_, clf.C_, clf.point_, front.n_samples, front.designs.tolist(),
-            front.values.tolist(), [stage.model.coef_.tolist() for stage in clf.stages_])  # fmt: skip
+            front.values.tolist(), clf.learner_, clf.deployed_.rule, clf.design_.tolist())  # fmt: skip
 
 
 @pytest.mark.parametrize(("preset", "meaning"), [("best", BEST), ("paper", PUBLISHED)])
 def test_what_is_left_out_means_what_the_preset_says(preset, meaning):
     X, y = patients(120)
     X = X[["age", "creatinine", "smokes"]]
-    left_out = fixed(threshold=0.7, random_state=0, preset=preset).fit(X, y)
-    spelt_out = fixed(threshold=0.7, random_state=0, preset=preset, **meaning).fit(X, y)
+    left_out = EMSCOClassifier(random_state=0, preset=preset).fit(X, y)
+    spelt_out = EMSCOClassifier(random_state=0, preset=preset, **meaning).fit(X, y)
     assert trace(left_out) == trace(spelt_out)
     other = "paper" if preset == "best" else "best"
-    explicit = fixed(threshold=0.7, random_state=0, preset=other, **meaning).fit(X, y)
+    explicit = EMSCOClassifier(random_state=0, preset=other, **meaning).fit(X, y)
     assert trace(left_out) == trace(explicit), "what is given wins"
-    assert trace(left_out) != trace(fixed(threshold=0.7, random_state=0, preset=other).fit(X, y))
+    assert trace(left_out) != trace(EMSCOClassifier(random_state=0, preset=other).fit(X, y))
 
 
 def test_best_is_the_default_and_chooses_by_itself():
     X, y = patients(120)
-    clf = fixed(PANEL, random_state=0).fit(X, y)
+    clf = EMSCOClassifier(PANEL, random_state=0).fit(X, y)
     assert clf.preset == "best"
-    assert clf.search_ == Exact()
+    assert clf.search_ == BestFirst(max_designs=6_000, focus=0.5)
     assert clf.front_.n_samples == 120, "every row is judged, in one of five folds"
     assert (clf.front_.designs == -1).any()
     assert clf.encoding_ in ("linear", "rank", "spline")
-    assert clf.point_ == clf.front_.choose(best="combined")
+    assert clf.learner_ in ("logistic", *BOOSTED)
+    assert clf.threshold is None
+    assert clf.deployed_.policy.threshold == "auto"
+    assert clf.deployed_.rule == rule_of(*clf.front_.thresholds[clf.point_].tolist(), n_stages=len(clf.stages_))
+    assert (clf.point_, True) == no_worse(clf.front_)
+    assert clf.front_.coverage[clf.point_] == 1, "it labels everybody, as buying everything does"
+    assert clf.front_.outlook.n_labelled == clf.front_.outlook.n_rows == tuple(sum(y == c) for c in clf.classes_)
+
+
+def test_a_threshold_set_after_fit_can_be_set_back():
+    X, y = patients(120)
+    for preset, meant in (("best", "auto"), ("paper", 0.75)):
+        clf = EMSCOClassifier(PANEL, search=QUICK, random_state=0, preset=preset, final_estimator="search").fit(X, y)
+        before = clf.decide(X)
+        clf.set_params(threshold=0.99)
+        assert clf.deployed_.policy.threshold == 0.99
+        assert clf.decide(X).conclusive.sum() < before.conclusive.sum()
+        clf.set_params(threshold=None)
+        assert clf.deployed_.policy.threshold == meant
+        assert_array_equal(clf.decide(X).conclusive, before.conclusive)
 
 
 def test_paper_is_what_was_published():
@@ -403,7 +427,7 @@ def test_a_wrong_preset_says_what_is_wanted(preset):
 @pytest.mark.parametrize("preset", ["best", "paper"])
 def test_what_is_left_out_stays_left_out(preset, tmp_path):
     X, y = patients(60)
-    clf = fixed(search=QUICK if preset == "best" else None, random_state=0, preset=preset)
+    clf = EMSCOClassifier(search=QUICK if preset == "best" else None, random_state=0, preset=preset)
     given = clf.get_params()
     assert [name for name in BEST if given[name] is None] == list(BEST)[preset == "best" :]
     clf.fit(X[["age", "visits"]], y).save(tmp_path / "m.emsco")
@@ -443,5 +467,5 @@ def test_nothing_has_to_be_set(name):
 @pytest.mark.parametrize("preset", ["best", "paper"])
 def test_a_single_stage_is_a_design_too(preset):
     X, y = patients(60)
-    clf = fixed(max_stages=1, random_state=0, preset=preset).fit(X[["age", "visits"]], y)
+    clf = EMSCOClassifier(max_stages=1, random_state=0, preset=preset).fit(X[["age", "visits"]], y)
     assert clf.front_.n_stages.tolist() == [1] * len(clf.front_)

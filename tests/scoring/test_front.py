@@ -330,7 +330,7 @@ def test_fit_ends_with_the_point_asked_for(fitted, choose, point):
 
 @pytest.mark.parametrize(
     ("choose", "says"),
-    [("best", "choose must be 'fitness', 'combined', 'knee'"), (3, "choose must be"), (["knee"], "choose must be"),
+    [("best", "choose must be 'no_worse', 'combined', 'fit"), (3, "choose must be"), (["knee"], "choose must be"),
      ({"max_price": 3}, "a point is chosen by max_cost.*got max_price"), ({"best": "fpr"}, "best must be one of"),
      ({"min_coverage": 90}, "min_coverage must be"), ({"best": ["fnr"]}, "best must be one of")],
 )  # fmt: skip

@@ -208,6 +208,7 @@ def test_best_first_finds_the_whole_frontier_of_a_small_space(seed, n_classes, t
     assert found.designs.tolist() == [ties[0].tolist() for ties in found.ties]
 
 
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.BaseRateWarning")
 @settings(max_examples=25, deadline=None)
 @given(seeds(), st.sampled_from([2, 3]), st.sampled_from([["coverage", "accuracy"], ["coverage", "cost"],
        ["cost", "accuracy"], ["cost", "coverage", "accuracy"]]), st.sampled_from([0.5, 0.75, 0.95]))  # fmt: skip

@@ -145,7 +145,7 @@ def test_all_roads_of_a_classifier_lead_to_the_same_decisions(threshold, tmp_pat
 # ---------------------------------------------------------------- searches
 
 
-@pytest.mark.parametrize("threshold", [{0: 0.9, 1: 0.6, 2: 0.75}, [0.9, 0.7, 0.5]])
+@pytest.mark.parametrize("threshold", [{0: 0.9, 1: 0.6, 2: 0.75}, [0.9, 0.7, 0.6]])
 def test_searches_find_the_front_of_the_rule(threshold):
     X, y = flowers(3, 2)
     searches = [BestFirst(), *([Exact()] if isinstance(threshold, dict) else [])]
@@ -210,7 +210,6 @@ def test_the_fingerprint_of_a_number_is_that_of_earlier_releases():
         (1.5, "between 0 and 1"),
         (True, "between 0 and 1"),
         ("0.8", "between 0 and 1"),
-        (None, "between 0 and 1"),
         ([], "is empty"),
         ({}, "is empty"),
         ([0.9, "high"], "between 0 and 1"),
@@ -228,6 +227,12 @@ def test_a_threshold_that_makes_no_sense_is_refused_before_training(threshold, m
             clf.fit(X, y)
     with pytest.raises(InvalidParameterError):
         resolve_rule(threshold, [0, 1])
+
+
+def test_a_given_design_needs_a_threshold():
+    X, y = flowers(2, 0)
+    with pytest.raises(InvalidParameterError, match="threshold cannot be None for a given design"):
+        MultiStageClassifier(threshold=None).fit(X, y)
 
 
 def test_a_class_may_be_named_by_its_text():
