@@ -41,6 +41,8 @@ from emsco.stages.logistic import LogisticTrainer
 from tests.classifiers import fixed
 from tests.strategies import bill, price_models, problem, seeds
 
+pytestmark = pytest.mark.filterwarnings("ignore::emsco.exceptions.BaseRateWarning")  # classes are drawn of any size
+
 COLUMNS = ["age", "ward", "salt", "sugar"]
 LABELS = ["a", "b", "c"]
 LINES = {"encoding": "linear", "C": 1.0}  # as a MultiStageClassifier learns

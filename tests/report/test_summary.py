@@ -85,7 +85,7 @@ def test_how_stages_learn_is_told(fitted):
     assert settings["encoding"] == f"auto, which used {fitted.encoding_}"
     assert settings["C"] == f"auto, which used {fitted.C_}"
     given = fixed(search=fitted.search, max_stages=2, encoding="rank", C=2, removal=False, random_state=0)
-    given.fit(HEART.data[:200], HEART.target[:200], HEART.data[200:], HEART.target[200:])
+    given.set_params(threshold=0.95).fit(HEART.data[:200], HEART.target[:200], HEART.data[200:], HEART.target[200:])
     summary = summarise(given.deployed_)
     assert summary["judged"] == "validation"
     assert summary["learning"] == (
