@@ -26,7 +26,6 @@ from emsco.promises.guarantee import Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Certificate, Front, stages_paid
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE
-from emsco.scoring.outlook import Outlook
 from emsco.scoring.rejection import RejectRule
 from emsco.stages.base import StageModel
 from emsco.stages.learners import BOOSTED
@@ -35,6 +34,7 @@ from emsco.stages.problem import unit_membership
 from emsco.storage import container, estimators
 from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
+from emsco.storage.outlook import outlook_from_json
 from emsco.storage.parameters import (
     ESTIMATORS,
     PARAMETERS,
@@ -370,7 +370,7 @@ class _Reading:
                 "margin": record.number("margin", -10, 10),
             }
         if "outlook" in self.record:
-            known["outlook"] = _outlook(self.record.part("outlook"), n_classes)
+            known["outlook"] = outlook_from_json(self.record.part("outlook"), n_classes)
         return known
 
     def objectives(self, figures: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[bool, ...], NDArray[Any]]:
@@ -390,30 +390,6 @@ class _Reading:
         if not sound:
             raise damaged("the objectives of the front are out of range")
         return names, maximise, values
-
-
-def _outlook(record: Fields, n_classes: int) -> Outlook:
-    """Return what to expect on new rows; the counts must fit each other."""
-    by_class = {name: _counts(record, name) for name in ("n_right", "n_labelled", "n_rows")}
-    paid, n_paid = record.numbers("paid"), _counts(record, "n_paid")
-    n_right, n_labelled, n_rows = by_class.values()
-    sound = (
-        len(n_right) == len(n_labelled) == len(n_rows) == n_classes
-        and all(0 <= a <= b <= c for a, b, c in zip(n_right, n_labelled, n_rows, strict=True))
-        and 0 < len(paid) == len(n_paid)
-        and min(paid) >= 0
-        and sum(n_paid) == sum(n_rows) > 0
-    )
-    if not sound:
-        raise damaged("the outlook does not add up")
-    return Outlook(n_right, n_labelled, n_rows, tuple(paid), n_paid)
-
-
-def _counts(record: Fields, name: str) -> tuple[int, ...]:
-    items = record.items(name)
-    if not all(type(n) is int and 0 <= n <= 2**53 for n in items):
-        record.refuse(name, "counts")
-    return tuple(items)
 
 
 def _objectives_to_json(front: Front) -> list[dict[str, Any]] | None:
