@@ -18,8 +18,8 @@ SERVING = {
     "scoring.rejection", "scoring.tally", "scoring.words", "stages", "stages._logistic", "stages.base",
     "stages.learners", "stages.logistic", "stages.problem", "storage", "storage.codec", "storage.container",
     "storage.estimator_checks", "storage.estimator_specs", "storage.estimator_together", "storage.estimator_trees",
-    "storage.estimators", "storage.fields", "storage.model_file", "storage.outlook", "storage.parameters", "storage.results",
-    "storage.skops_file",
+    "storage.estimators", "storage.fields", "storage.model_file", "storage.outlook", "storage.parameters",
+    "storage.results", "storage.skops_file",
 }  # fmt: skip
 
 SCRIPT = """
