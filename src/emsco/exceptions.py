@@ -24,6 +24,9 @@ expect, so ``except ValueError`` keeps working::
     EmscoWarning (UserWarning)
     ├── GuaranteeWarning                     a promise that the calibration rows cannot support: no label is given
     ├── PriceRoundingWarning                 prices that are too far apart to be added exactly
+    ├── BaseRateWarning                      a threshold below the share of a class
+    ├── NoPointWarning                       no point is as good as buying everything
+    ├── WeakEvidenceWarning                  too few rows to tell it from always answering one class
     ├── RareClassWarning                     a class of a single row, which trains and is not validated
     ├── SearchInterruptedWarning             Ctrl-C: the front is the best found so far
     └── SuspiciousColumnWarning              a column that is probably not a feature: an id, a constant, the target
@@ -182,6 +185,10 @@ class BaseRateWarning(EmscoWarning):
 
 class NoPointWarning(EmscoWarning):
     """No point of the front is as good as buying everything, for every class."""
+
+
+class WeakEvidenceWarning(EmscoWarning):
+    """The rows do not show that the point in use is better than always answering the same class."""
 
 
 class GuaranteeWarning(EmscoWarning):

@@ -26,6 +26,7 @@ from emsco.exceptions import (
     NoSuchPointError,
     SearchInterruptedWarning,
     SuspiciousColumnWarning,
+    WeakEvidenceWarning,
     warn,
 )
 from emsco.fitting.aside import SetAside, set_aside
@@ -483,8 +484,25 @@ def _chosen(settings: Settings, front: Front, promising: NDArray[np.intp]) -> in
                 "nearest. Look at clf.front_.recall, or choose another one.",
                 NoPointWarning,
             )
+        _warn_of_weak_evidence(front, int(among[point]))
         return int(among[point])
     if promising.size:
         with suppress(NoSuchPointError):
             return int(promising[choose_point(front[promising], settings.choose, best=settings.best)])
     return choose_point(front, settings.choose, best=settings.best)
+
+
+def _warn_of_weak_evidence(front: Front, point: int) -> None:
+    """Warn if what is expected of new rows may be no better than always answering the largest class."""
+    outlook = front.outlook
+    if outlook is None:
+        return
+    largest = int(np.argmax(outlook.n_rows))
+    share, (low, high) = outlook.n_rows[largest] / sum(outlook.n_rows), outlook.interval("accuracy")
+    if low <= share:
+        warn(
+            f"too few rows to tell: the point in use is right for {front.accuracy[point]:.1%} of the rows that chose it, "
+            f"but for {outlook.accuracy:.1%} ({low:.1%} to {high:.1%}) of rows that did not; always answering "
+            f"{front.classes[largest]!r} is right for {share:.1%}. Add rows, or features that tell more.",
+            WeakEvidenceWarning,
+        )

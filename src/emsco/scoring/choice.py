@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 # What decides between points within limits, if nothing else is said.
 PRESET_CHOICES = {"best": "combined", "paper": "fitness"}
+OF_A_CLASS = 0.5  # standard errors by which the recall of one class may be worse than with everything
 NO_WORSE = "no_worse"  # the default: the cheapest point that is no worse than buying everything
 
 
@@ -67,7 +68,7 @@ def no_worse(front: "Front") -> tuple[int, bool]:
         )
     lost, gained = front.against[..., 0], front.against[..., 1]
     counts = np.column_stack([lost, lost.sum(axis=1)]), np.column_stack([gained, gained.sum(axis=1)])
-    margins = np.append(np.full(lost.shape[1], max(front.margin, 0.0)), front.margin)
+    margins = np.append(np.full(lost.shape[1], OF_A_CLASS), front.margin)
     errors = np.sqrt(counts[0] + counts[1])
     beyond = (counts[0] - counts[1] - margins * errors) / np.maximum(errors, 1)
     labelled = front.confusion[:, :, :-1].sum(axis=(1, 2))

@@ -15,10 +15,11 @@ _FIGURES = ("coverage", "accuracy", "mean_cost")
 
 @dataclass(frozen=True)
 class Outlook:
-    """Counts of rows, each judged by a design, thresholds and stages that were chosen and trained without it.
+    """Counts of labels of rows, each judged by a design, thresholds and stages that were chosen and trained without it.
 
     The figures of a front are of its best points, on the rows that made them the best: they are optimistic. Here the
-    point is chosen as often as there are folds, each time without the rows of one, and judged on these.
+    point is chosen as often as there are folds, each time without the rows of one, and judged on these. The costs are
+    those of the point that is chosen by all rows.
 
     Attributes
     ----------
@@ -72,7 +73,7 @@ class Outlook:
         >>> [round(end, 2) for end in outlook.interval("accuracy")]
         [0.82, 0.95]
         >>> [round(end, 2) for end in outlook.interval("accuracy", n_rows=25)]
-        [0.72, 1.0]
+        [0.76, 1.0]
         """
         if figure not in _FIGURES:
             raise InvalidParameterError(f"figure must be one of {', '.join(_FIGURES)}; got {figure!r}.")
