@@ -183,6 +183,24 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of ``predict``, as every classifier of scikit-learn does.
+
+        Every row gets a label here, and the cost does not count. To select models by what ``decide`` does, give one of
+        the scorers of ``emsco.metrics`` to ``cross_val_score`` or ``GridSearchCV``; ``evaluate`` gives all figures.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(X, y, sample_weight))
+
     def session(self, state: Mapping[str, Any] | None = None) -> Session:
         """Begin to decide one input whose values are bought one stage at a time, or continue.
 
