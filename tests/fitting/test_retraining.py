@@ -248,3 +248,14 @@ def test_a_splitter_that_does_not_fit_the_new_rows_is_named_and_can_be_replaced(
         clf.retrain(*rows(1, n=100))
     clf.set_params(validation=3).retrain(*rows(1, n=100))
     assert clf.validation_ == 3
+
+
+def test_a_point_that_is_put_into_use_meanwhile_stays_in_use(monkeypatch):
+    clf, original = fitted(), retraining.retrain
+
+    def slow(*arguments):
+        clf.use(2)
+        return original(*arguments)
+
+    monkeypatch.setattr(retraining, "retrain", slow)
+    assert clf.use(1).retrain(X, Y).point_ == 2

@@ -316,10 +316,12 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         >>> (clf.retrain(X, y).design_ == design).all(), clf.front_.n_samples
         (np.True_, 150)
         """
-        deployed = self.deployed_
+        threshold, deployed = deepcopy(self.threshold), self.deployed_
         from emsco.fitting.retraining import retrain  # later than the check: an unfitted one imports nothing
 
-        self._deploy(retrain(deployed, self.get_params(deep=False), X, y, X_cal, y_cal))
+        again = retrain(deployed, self.get_params(deep=False), X, y, X_cal, y_cal)
+        with _SWAPPING:  # a point that was put into use meanwhile stays in use
+            self._state = threshold, again.use(self._state[1].point)
         self._warn_of_shortage()
         return self
 

@@ -27,7 +27,7 @@ from emsco.exceptions import (
 from emsco.fitting.aside import SetAside, set_aside
 from emsco.fitting.finishing import SETS_AT_ONCE
 from emsco.fitting.given import fit_design
-from emsco.fitting.pipeline import Given, Streams, rehearse, train_sets
+from emsco.fitting.pipeline import Finished, Given, Streams, by_class, rehearse, train_sets
 from emsco.fitting.progress import PhaseLine
 from emsco.fitting.promising import promise_of_each
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable, prepare
@@ -37,7 +37,7 @@ from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER, check_objectives, measure
 from emsco.scoring.ranking import norm
-from emsco.scoring.rejection import RejectRule
+from emsco.scoring.rejection import RejectRule, as_rule
 from emsco.scoring.tally import Tally
 from emsco.stages.alike import Alike
 from emsco.stages.base import StageModel
@@ -134,7 +134,7 @@ def _front_again(deployed: Deployed, settings: Settings, given: Given, codes: In
     setup = prepare(rehearsal, recipe, seed=settings.seed, n_jobs=settings.n_jobs)
     judge = Judge(_task(deployed, settings, rehearsal), setup.trainer, fast=False)
     with PhaseLine(shown=settings.verbose) as line:
-        front = _judged(deployed, judge, line)
+        front = by_class(Finished(_judged(deployed, judge, line), judge, setup, complete=True), classes)
         plans = []
         if aside.calibration is not None:
             n_rows = aside.calibration.truth.size
@@ -186,8 +186,11 @@ def _task(deployed: Deployed, settings: Settings, rehearsal: Rehearsal) -> Task:
             "again.",
             parameter="objectives",
         )
-    depth = int(deployed.designs.max()) + 1
-    rule = RejectRule.of(deployed.policy.search_rule(deployed.classes).bars[:depth])
+    depth, searched = int(deployed.designs.max()) + 1, deployed.policy.searched_with
+    rule = deployed.rules[0]  # that of all points, unless each has its own
+    if deployed.policy.set_aside is not None and searched is not None:
+        rule = as_rule(searched)
+    rule = RejectRule.of(rule.bars[:depth])
     return Task(y, n_classes, deployed.prices, rule, aims, depth, settings.removal, settings.cache_bytes)
 
 
@@ -213,11 +216,12 @@ def _judged(deployed: Deployed, judge: Judge, line: PhaseLine) -> Front:
         left = np.bincount(stage, minlength=reached.shape[1])
         reached[i] = left[::-1].cumsum()[::-1]
         confusion[i] = answers.confusion(rule, task.n_classes)
-    return _with_counts(deployed, front, task, reached, confusion)
+    thresholds = front.thresholds if deployed.policy.tunes else None
+    return replace(_counted(front, task, reached, confusion), thresholds=thresholds)
 
 
-def _with_counts(deployed: Deployed, front: Front, task: Task, reached: IntArray, confusion: IntArray) -> Front:
-    """Return the front with other counts."""
+def _counted(front: Front, task: Task, reached: IntArray, confusion: IntArray) -> Front:
+    """Return the designs of a front, in their order, with the figures of other counts and nothing else of it."""
     designs, prices, aims = front.designs, task.prices, task.aims
     ticks = prices.stage_ticks(acquired_sets(designs)[0])
     tally = Tally(
@@ -237,23 +241,24 @@ def _with_counts(deployed: Deployed, front: Front, task: Task, reached: IntArray
     if aims is not None and tally.values is not None:
         values = np.where(np.array(aims.names) == "accuracy", accuracy[:, None], tally.values)
     fitness = norm(task.measure(tally))
-    for array in (accuracy, figures.coverage, figures.mean_cost, fitness, reached, values, confusion):
+    for array in (accuracy, figures.coverage, figures.mean_cost, fitness, reached, values):
         array.setflags(write=False)
-    return replace(
-        front,
+    return Front(
+        designs=designs,
         coverage=figures.coverage,
         accuracy=accuracy,
         mean_cost=figures.mean_cost,
         fitness=fitness,
         n_ties=np.ones(len(front), dtype=np.int64),
         ties=tuple(designs[i : i + 1] for i in range(len(front))),
+        feature_names=front.feature_names,
         n_samples=tally.n_samples,
         reached=reached,
+        paid=front.paid,
+        total_price=front.total_price,
+        objectives=front.objectives,
+        maximise=front.maximise,
         values=values,
-        certificate=None,
-        thresholds=front.thresholds if deployed.policy.tunes else None,
-        classes=tuple(plain_classes(deployed.classes)),
-        confusion=confusion,
     )
 
 
