@@ -18,6 +18,7 @@ LAYERS = (
     ("search",),
     ("promises",),
     ("deployed",),
+    ("metrics",),
     ("storage",),
     ("report",),
     ("fitting",),

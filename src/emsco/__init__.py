@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from emsco.deployed.comparison import Comparison, compare
     from emsco.deployed.decide import Decisions, Stage
     from emsco.deployed.evaluation import Evaluation
     from emsco.deployed.session import Accept, Acquire, Reject, Session
@@ -23,6 +24,7 @@ __all__ = [
     "Accept",
     "Acquire",
     "BestFirst",
+    "Comparison",
     "Decisions",
     "EMSCOClassifier",
     "EmscoError",
@@ -39,6 +41,7 @@ __all__ = [
     "Reject",
     "Session",
     "Stage",
+    "compare",
     "load",
 ]
 
@@ -46,6 +49,7 @@ _HOME = {
     "Accept": "deployed.session",
     "Acquire": "deployed.session",
     "BestFirst": "search.bestfirst",
+    "Comparison": "deployed.comparison",
     "Decisions": "deployed.decide",
     "EMSCOClassifier": "estimators",
     "EmscoError": "exceptions",
@@ -62,6 +66,7 @@ _HOME = {
     "Reject": "deployed.session",
     "Session": "deployed.session",
     "Stage": "deployed.decide",
+    "compare": "deployed.comparison",
     "load": "estimators",
 }
 
