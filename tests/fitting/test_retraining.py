@@ -41,7 +41,7 @@ def rows(seed=0, n=N):
 
 
 X, Y = rows()
-QUICK = {"encoding": "rank", "C": 0.3, "random_state": 0}
+QUICK = {"encoding": "rank", "C": 0.3, "final_estimator": "search", "random_state": 0}
 
 
 def fitted(**settings):

@@ -259,6 +259,7 @@ def _counted(front: Front, task: Task, reached: IntArray, confusion: IntArray) -
         objectives=front.objectives,
         maximise=front.maximise,
         values=values,
+        margin=front.margin,
     )
 
 
