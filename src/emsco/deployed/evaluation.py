@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from emsco.arrays import FloatArray
 from emsco.deployed.decide import Decisions
 from emsco.exceptions import InvalidInputError, InvalidTargetError
-from emsco.scoring.intervals import binomial_interval, mean_intervals
+from emsco.scoring.classes import precision_of, recall_intervals, recall_of, worst_recall
+from emsco.scoring.intervals import binomial_interval, check_level, mean_intervals
 from emsco.scoring.objectives import PAPER, Aims, Counts
 
 
@@ -61,6 +62,26 @@ class Result:
         """Rows that left at each stage, with or without a label."""
         return (*self.answered[:-1], self.answered[-1] + self.n_rejected)
 
+    @property
+    def recall(self) -> FloatArray:
+        """Share of each class that got its own label, (n_classes,); NaN for a class without rows."""
+        return recall_of(self.confusion)
+
+    @property
+    def precision(self) -> FloatArray:
+        """Share of each label that is right, (n_classes,); NaN for a label that was never given."""
+        return precision_of(self.confusion)
+
+    @property
+    def worst_recall(self) -> float:
+        """Least recall of a class that has rows."""
+        return float(worst_recall(self.confusion))
+
+    def recall_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the exact confidence intervals of the recalls, (n_classes,) each."""
+        check_level(level)
+        return recall_intervals(self.confusion, level)
+
     def interval(self, figure: str, level: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval of "coverage", "accuracy" or "mean_cost" on new rows of the same kind.
 
@@ -74,19 +95,21 @@ class Result:
         return float(low[0]), float(high[0])
 
 
-def by_objectives(objectives: Sequence[Any] | None, results: Sequence[Result]) -> dict[str, FloatArray]:
+def by_objectives(
+    objectives: Sequence[Any] | None, results: Sequence[Result], classes: Sequence[Any]
+) -> dict[str, FloatArray]:
     """Return what results are worth by the objectives that a search had besides coverage, accuracy, cost and stages.
 
     Examples
     --------
     >>> result = Result((6, 2), (5, 2), 2, (1.0, 3.0), ((4, 1, 1), (0, 3, 1)))
-    >>> by_objectives(["cost", "fpr", "fnr"], [result])
+    >>> by_objectives(["cost", "fpr", "fnr"], [result], ["ham", "spam"])
     {'fpr': array([0.16666667]), 'fnr': array([0.])}
     """
     if objectives is None:
         return {}
     confusion = np.array([result.confusion for result in results])
-    aims = Aims(objectives, confusion[0].sum(axis=1))
+    aims = Aims(objectives, confusion[0].sum(axis=1), classes)
     values = aims.values(
         Counts(
             results[0].n_rows,

@@ -159,7 +159,7 @@ def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
         )  # fmt: skip
     console().print(grid)
     print("Brackets: 95 % confidence intervals.")
-    if worth := by_objectives(model.objectives, [*results.values()]):
+    if worth := by_objectives(model.objectives, [*results.values()], evaluation.classes):
         grid = _grid("<other objectives", *map(escape, worth))
         for k, name in enumerate(results):
             grid.add_row(name, *(f"{values[k]:,.4g}" for values in worth.values()))

@@ -67,7 +67,9 @@ def results_record(model: Deployed, evaluation: Evaluation) -> dict[str, Any]:
             for figure in ("coverage", "accuracy", "mean_cost")
         }
         counts = {"answered": result.answered, "right": result.right, "inconclusive": result.n_rejected}
-        worth = {name: values[0] for name, values in by_objectives(model.objectives, [result]).items()}
+        worth = {
+            name: values[0] for name, values in by_objectives(model.objectives, [result], evaluation.classes).items()
+        }
         return {**figures, **counts, "confusion": result.confusion, "objectives": worth}
 
     return {
