@@ -83,6 +83,14 @@ def test_the_frame_says_what_is_bought_when():
     assert describe(np.array([0, 1]), ("a", "b")) == "a | b"
 
 
+def test_the_frame_has_figures_by_class():
+    frame = by_class().to_frame()
+    by_label = [name for name in frame if name.endswith(("sick", "sick_low", "sick_high"))]
+    assert by_label == ["recall_sick", "recall_sick_low", "recall_sick_high", "precision_sick"]
+    assert_allclose(frame["recall_sick"], by_class().recall[:, 1])
+    assert_allclose(frame["worst_recall"], by_class().worst_recall)
+
+
 def test_without_pandas_the_error_says_how_to_get_it(monkeypatch):
     original = builtins.__import__
 
@@ -96,8 +104,8 @@ def test_without_pandas_the_error_says_how_to_get_it(monkeypatch):
         front().to_frame()
 
 
-def test_printed_it_is_a_table_that_fits_the_line():
-    lines = str(front()).splitlines()
+def test_all_points_are_a_table_that_fits_the_line():
+    lines = front().to_text().splitlines()
     assert lines[1].split("  ")[-1] == "sex | age, blood"
     assert "60 %" in lines[1]
     assert " - " in lines[3]  # an accuracy of nothing
@@ -105,6 +113,11 @@ def test_printed_it_is_a_table_that_fits_the_line():
     assert short[1].endswith("...")
     assert len(short[1]) == 70
     assert short[2] == "... and 2 more"
+
+
+def test_printed_it_is_the_shortlist():
+    assert str(by_class()) == by_class().shortlist().to_text()
+    assert "<table" in by_class()._repr_html_()
 
 
 def test_repr_gives_the_ranges():
@@ -354,7 +367,8 @@ def test_other_objectives_are_columns_and_can_be_chosen_by(fitted):
     assert list(f.extra) == ["fnr"]
     assert_array_equal(f.values[:, 1:], np.column_stack([f.mean_cost, f.n_stages, f.accuracy]))
     assert_array_equal(f.to_frame()["fnr"], f.values[:, 0])
-    assert "       fnr  buys" in str(f)
+    assert "       fnr  buys" in f.to_text()
+    assert "(fnr 0" in str(f)
     assert f.values[f.choose(best="fnr"), 0] == f.values[:, 0].min()
     assert f[:3].values.shape == (3, 4)
     assert f[1].values.tolist() == f.values[1].tolist()

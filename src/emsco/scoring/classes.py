@@ -69,6 +69,18 @@ def never_found(confusion: ArrayLike) -> NDArray[np.bool_]:
     return np.asarray((_right(counts) == 0) & (counts.sum(axis=-1) > 0))
 
 
+def class_columns(
+    classes: Sequence[Any], recall: FloatArray, low: FloatArray, high: FloatArray, precision: FloatArray
+) -> dict[str, FloatArray]:
+    """Return figures by class, each of shape (n_rows, n_classes), as columns of a table with names."""
+    columns = {}
+    for c, label in enumerate(classes):
+        columns[f"recall_{label}"] = recall[:, c]
+        columns[f"recall_{label}_low"], columns[f"recall_{label}_high"] = low[:, c], high[:, c]
+        columns[f"precision_{label}"] = precision[:, c]
+    return columns
+
+
 def base_rate(class_counts: ArrayLike, classes: Sequence[Any]) -> str:
     """Return what always answering the most frequent class would score, as a sentence.
 

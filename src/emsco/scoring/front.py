@@ -2,14 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray, IntArray
-from emsco.data.table import data_frame
 from emsco.designs.operators.elitism import best_first
 from emsco.designs.partition import acquired_sets, stage_counts
 from emsco.exceptions import InvalidParameterError
@@ -19,8 +17,9 @@ from emsco.scoring.classes import precision_of, recall_intervals, recall_of, wor
 from emsco.scoring.intervals import binomial_intervals, check_level, mean_intervals
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE, Aims, measure
 from emsco.scoring.ranking import norm
+from emsco.scoring.shortlist import Shortlist, shortlist_of
+from emsco.scoring.tables import front_frame, front_text
 from emsco.scoring.tally import Tally
-from emsco.scoring.words import describe, percent
 
 if TYPE_CHECKING:
     from emsco.scoring.display import FrontDisplay
@@ -337,10 +336,36 @@ class Front:
         )
 
     def __str__(self) -> str:
-        return self.to_text()
+        return self.shortlist().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.shortlist().sheet().to_html()
+
+    def shortlist(self, n: int = 10, *, in_use: int | None = None) -> Shortlist:
+        """Return a few clearly different points, spread over the trade-off, each with a reason.
+
+        The points with a name come first: the one in use, the cheapest, the best combined score, the cheapest that
+        labels at least 99 %, the most accurate (of those that label at least half), the most coverage, the best recall
+        of the worst class, the knee. Others fill the widest gaps in cost. Two points of the list differ by at least 1 %
+        in coverage or accuracy, 5 % in the recall of the worst class, or 5 % of the range of costs. A named point that
+        is closer to one of the list adds its name there, as "nearly".
+
+        Parameters
+        ----------
+        n : int
+            Largest number of points.
+        in_use : int or None
+            A point to include and to mark, such as ``clf.point_``.
+
+        Returns
+        -------
+        Shortlist
+            A sequence of picks, each with ``point`` and ``reason``, cheapest first. It prints as a table.
+        """
+        return shortlist_of(self, n, in_use)
 
     def to_text(self, *, most: int = 12, width: int | None = None) -> str:
-        """Return the best points as a table, one line each.
+        """Return the fittest points as a table, one line each; ``print`` shows the shortlist instead.
 
         Parameters
         ----------
@@ -350,24 +375,17 @@ class Front:
             Largest number of characters per line; designs are cut to fit. None: the width of the terminal, or 110
             without one.
         """
-        if width is None:
-            width = get_terminal_size((110, 24)).columns
-        extra = {name: (values, max(len(name), 8)) for name, values in self.extra.items()}
-        names = "".join(f"{name:>{room}}  " for name, (_, room) in extra.items())
-        lines = [f"point  fitness  stages  coverage  accuracy   mean cost  {names}buys, stage | stage"[:width]]
-        for i, point in enumerate(self[:most]):
-            figures = (
-                f"{i:5d}  {point.fitness:7.3f}  {point.n_stages:6d}  {percent(point.coverage):>8}  "
-                f"{percent(point.accuracy):>8}  {point.mean_cost:10,.2f}  "
-            ) + "".join(f"{values[i]:{room}.4g}  " for values, room in extra.values())
-            design = describe(point.design, self.feature_names)
-            room = max(width - len(figures), 10)
-            lines.append(figures + (design if len(design) <= room else design[: room - 3] + "..."))
-        if len(self) > most:
-            lines.append(f"... and {len(self) - most} more")
-        return "\n".join(lines)
+        return front_text(self, most, width)
 
-    def plot(self, ax: Any = None, highlight: int | None = None) -> "FrontDisplay":
+    def plot(
+        self,
+        ax: Any = None,
+        highlight: int | None = None,
+        *,
+        max_cost: float | None = None,
+        min_coverage: float | None = None,
+        min_accuracy: float | None = None,
+    ) -> "FrontDisplay":
         """Plot accuracy against mean cost, coloured by coverage; needs matplotlib.
 
         Parameters
@@ -375,7 +393,9 @@ class Front:
         ax : Axes or None
             Axes to plot on; a new figure if None.
         highlight : int or None
-            A point to mark, such as ``clf.point_``.
+            A point to mark, such as ``clf.point_``; it is drawn whatever the limits.
+        max_cost, min_coverage, min_accuracy : float or None
+            Points outside these limits are left out, and the axes fit the others.
 
         Returns
         -------
@@ -384,27 +404,16 @@ class Front:
         """
         from emsco.scoring.display import FrontDisplay
 
-        return FrontDisplay.from_front(self, ax=ax, highlight=highlight)
+        limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy}
+        check_choice(limits, self.objectives)
+        return FrontDisplay.from_front(self, ax=ax, highlight=highlight, shown=points_within(self, limits))
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with one row per point: its figures and its purchases, stage by stage.
+        """Return a pandas DataFrame with one row per point: its figures, by class too, and its purchases by stage.
 
         ``_low`` and ``_high`` are the ends of 95 % confidence intervals, see ``interval``.
         """
-        figures: dict[str, Any] = {}
-        for figure in ("coverage", "accuracy", "mean_cost"):
-            low, high = self.interval(figure)
-            figures |= {figure: getattr(self, figure), f"{figure}_low": low, f"{figure}_high": high}
-        return data_frame(
-            {
-                "stages": self.n_stages,
-                **figures,
-                **self.extra,
-                "fitness": self.fitness,
-                "ties": self.n_ties,
-                "design": [describe(design, self.feature_names) for design in self.designs],
-            }
-        )
+        return front_frame(self)
 
 
 def spread(front: Front, n_points: int) -> NDArray[np.intp]:
