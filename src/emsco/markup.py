@@ -53,11 +53,20 @@ class Sheet:
     marked: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @property
+    def width(self) -> int:
+        """Characters of its longest line, if there is room for all."""
+        return sum(self._widths()) + len(_GAP) * (len(self.head) - 1)
+
+    def _widths(self) -> list[int]:
+        columns = zip(self.head, *self.rows, strict=True)
+        return [max(len(line) for cell in column for line in printable(cell).split("\n")) for column in columns]
+
     def to_text(self, width: int | None = None) -> str:
         """Return the table as lines of at most so many characters; None: as many as the terminal has."""
         width = line_width(width)
         cells = [[printable(cell).split("\n") for cell in row] for row in (self.head, *self.rows)]
-        widths = [max(len(line) for row in cells for line in row[c]) for c in range(len(self.head))]
+        widths = self._widths()
         flexible = self.left[-1] if self.left else 0
         room = width - sum(widths) + widths[flexible] - len(_GAP) * (len(widths) - 1)
         below = flexible == len(widths) - 1 > 0 and room < min(widths[flexible], _BELOW)
@@ -75,7 +84,7 @@ class Sheet:
 
     def _with_words_below(self, cells: list[list[list[str]]], widths: Sequence[int], width: int) -> list[str]:
         """Return lines with the last column, indented, below the others; its head needs no line of its own."""
-        lines = []
+        lines: list[str] = []
         for k, row in enumerate(cells):
             lines += self._lines(row[:-1], widths)
             words = [part for line in row[-1] for part in _fitted(line, width - _INDENT)] if k else []

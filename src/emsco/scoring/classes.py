@@ -13,8 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from emsco.arrays import FloatArray, IntArray
 from emsco.exceptions import InvalidParameterError
+from emsco.markup import Sheet
 from emsco.scoring.intervals import binomial_intervals
+from emsco.scoring.words import NEVER_FOUND, tenths
 
+_MOST_LABELS = 6  # columns of labels beside each other
+_MOST_ROWS = 20  # classes in a table
 _MOST_NAMED = 3  # classes in a sentence; of more, only the number is given
 
 
@@ -101,6 +105,56 @@ def base_rate(class_counts: ArrayLike, classes: Sequence[Any]) -> str:
     return f'Always answering "{classes[top]}": {share:.1f} % correct' + (
         f", 0 % of {missed} found." if missed else "."
     )
+
+
+def class_sheet(confusion: ArrayLike, classes: Sequence[Any], width: int | None = None) -> Sheet:
+    """Return recall with its 95 % interval, precision and counts by label, one row per true class.
+
+    A class that is never found is marked, not only by a colour. Of many classes, those with the least recall are shown.
+
+    Parameters
+    ----------
+    confusion : array-like of shape (n_classes, n_classes + 1)
+    classes : sequence
+        Labels, in order.
+    width : int or None
+        Characters per line. In a narrow table an interval is below its recall; in a narrower one, or with many
+        classes, the counts by label are left out. None: no limit.
+
+    Examples
+    --------
+    >>> print(class_sheet([[95, 5, 0], [10, 0, 0]], ["well", "sick"]).to_text(100))
+    class  cases              recall  precision  as well  as sick  no label
+    well     100  95.0 % (88.7-98.4)     90.5 %       95        5         0
+    sick      10  0.0 % ! (0.0-30.8)      0.0 %       10      0 !         0
+    ! a class is never found.
+    """
+    counts, labels = _counts(confusion), [str(label) for label in classes]
+    if len(labels) <= _MOST_LABELS:
+        for joint in (" ", "\n"):
+            sheet = _class_sheet(counts, labels, joint, by_label=True)
+            if width is None or sheet.width <= width:
+                return sheet
+    return _class_sheet(counts, labels, " ", by_label=False)
+
+
+def _class_sheet(counts: IntArray, labels: list[str], joint: str, *, by_label: bool) -> Sheet:
+    recall, precision, never = recall_of(counts), precision_of(counts), never_found(counts)
+    low, high = recall_intervals(counts)
+    shown = np.sort(np.argsort(np.nan_to_num(recall, nan=2.0), kind="stable")[:_MOST_ROWS])
+    rows = []
+    for t in shown.tolist():
+        mark = " !" if never[t] else ""
+        span = f"{joint}({100 * low[t]:.1f}-{100 * high[t]:.1f})" if counts[t].sum() else ""
+        cells = [labels[t], f"{counts[t].sum():,}", f"{tenths(recall[t])}{mark}{span}", tenths(precision[t])]
+        if by_label:
+            cells += [f"{n:,}{mark if p == t else ''}" for p, n in enumerate(counts[t, :-1])]
+        rows.append((*cells, f"{counts[t, -1]:,}"))
+    columns = [f"as {label}" for label in labels] if by_label else []
+    notes = [NEVER_FOUND] if never[shown].any() else []
+    if shown.size < len(labels):
+        notes.append(f"The {shown.size} of {len(labels)} classes with the least recall.")
+    return Sheet(("class", "cases", "recall", "precision", *columns, "no label"), tuple(rows), (0,), (), tuple(notes))
 
 
 def shares_by_class(shares: Any, classes: Sequence[Any], parameter: str) -> dict[int, float]:

@@ -128,7 +128,7 @@ class FrontDisplay:
     def _mark(self, axis: "Axes", point: int) -> None:
         """Mark a point, and show its figures in the legend."""
         x, y = self.mean_cost[point], 100 * self.accuracy[point]
-        accuracy = "no labels" if np.isnan(y) else f"accuracy {y:.0f} %"
-        name = f"point {point}: cost {x:,.4g},\n{accuracy}, coverage {100 * self.coverage[point]:.0f} %"
+        accuracy = "no labels" if np.isnan(y) else f"accuracy {y:.1f} %"
+        name = f"point {point}: cost {x:,.4g},\n{accuracy}, coverage {100 * self.coverage[point]:.1f} %"
         axis.scatter([x], [y], s=150, facecolor="none", edgecolor=VERMILION, linewidth=2, zorder=3, label=name)
         axis.legend(fontsize=9, framealpha=0.9)
