@@ -12,7 +12,6 @@ _GAP = "  "
 _LEAST_ROOM = 12  # characters of the column that gives way
 _BELOW = 50  # characters; if a last column of words has fewer, its words go below the figures
 _INDENT = 4
-_MOST_LINES = 2  # of a wrapped cell; the rest is cut
 _CELL = "padding:.15em .6em;vertical-align:top;text-align:"  # no colours: those of the notebook, light or dark, hold
 
 
@@ -36,6 +35,8 @@ class Sheet:
         Rows to be set in bold.
     notes : tuple of str
         Sentences below.
+    most_lines : int or None
+        Lines of a wrapped text; the rest is cut. None: nothing is cut.
 
     Examples
     --------
@@ -52,6 +53,7 @@ class Sheet:
     left: tuple[int, ...] = ()
     marked: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
+    most_lines: int | None = 2
 
     @property
     def width(self) -> int:
@@ -76,7 +78,7 @@ class Sheet:
             if self.left:
                 widths[flexible] = min(widths[flexible], max(room, _LEAST_ROOM))
                 for row in cells:
-                    row[flexible] = [part for line in row[flexible] for part in _fitted(line, widths[flexible])]
+                    row[flexible] = [part for line in row[flexible] for part in self._fitted(line, widths[flexible])]
             lines = [line for row in cells for line in self._lines(row, widths)]
         for note in self.notes:
             lines += wrap(printable(note), width)
@@ -87,7 +89,7 @@ class Sheet:
         lines: list[str] = []
         for k, row in enumerate(cells):
             lines += self._lines(row[:-1], widths)
-            words = [part for line in row[-1] for part in _fitted(line, width - _INDENT)] if k else []
+            words = [part for line in row[-1] for part in self._fitted(line, width - _INDENT)] if k else []
             lines += [" " * _INDENT + part for part in words]
         return lines
 
@@ -95,6 +97,13 @@ class Sheet:
         for k in range(max(map(len, row))):
             parts = [cell[k] if k < len(cell) else "" for cell in row]
             yield _GAP.join(self._aligned(parts, widths)).rstrip()
+
+    def _fitted(self, line: str, width: int) -> list[str]:
+        """Return a text as lines of at most so many characters."""
+        lines, most = wrap(line, width) or [""], self.most_lines
+        if most is not None and len(lines) > most:
+            lines = [*lines[: most - 1], lines[most - 1][: width - 3].rstrip() + "..."]
+        return lines
 
     def _aligned(self, parts: Sequence[str], widths: Sequence[int]) -> Iterable[str]:
         for c, (part, width) in enumerate(zip(parts, widths, strict=True)):
@@ -129,11 +138,3 @@ def facts_sheet(facts: Iterable[tuple[str, str]]) -> Sheet:
 
 def _escaped(text: str) -> str:
     return escape(printable(text)).replace("\n", "<br>")
-
-
-def _fitted(line: str, width: int) -> list[str]:
-    """Return a text as lines of at most so many characters; what does not fit two lines is cut."""
-    lines = wrap(line, width) or [""]
-    if len(lines) > _MOST_LINES:
-        lines = [*lines[: _MOST_LINES - 1], lines[_MOST_LINES - 1][: width - 3].rstrip() + "..."]
-    return lines

@@ -107,7 +107,7 @@ def test_it_is_a_frozen_sequence_that_says_how_to_see_the_rest():
     assert isinstance(picked[0], Pick)
     assert picked[:2] == picked.picks[:2]
     assert [pick.point for pick in picked] == picked.points
-    assert "3 of 400 points. All of them: front_.to_frame(), or emsco front --all." in str(picked)
+    assert "3 of 400 points; all in front_.to_frame(), and by emsco front --all." in str(picked)
     assert repr(picked).startswith("<Shortlist of 3 of 400 points")
     assert picked.to_frame()["point"].tolist() == picked.points
     with pytest.raises(AttributeError):

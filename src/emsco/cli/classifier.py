@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from emsco.cli.options import OBJECTIVES, choice_of
+from emsco.cli.options import OBJECTIVES, choice_of, limits_of
 from emsco.exceptions import MissingDependencyError
 
 ESTIMATORS = ["tree", "forest", "boosting", "naive-bayes"]
@@ -50,6 +50,8 @@ class FitOptions:
     max_cost: float | None
     min_coverage: float | None
     min_accuracy: float | None
+    min_recall: tuple[str, ...]
+    min_precision: tuple[str, ...]
     best: str | None
     knee: bool
     one_standard_error: bool
@@ -101,9 +103,10 @@ def choose_of(options: FitOptions) -> str | dict[str, Any] | None:
     best = options.best
     if best in OBJECTIVES[3:] and best not in options.objectives:
         raise click.UsageError(f"--best {best}: the search has no such objective; give --objective {best} and others.")
-    return choice_of(
-        options.max_cost, options.min_coverage, options.min_accuracy, best, options.knee, options.one_standard_error
+    within = limits_of(
+        options.max_cost, options.min_coverage, options.min_accuracy, options.min_recall, options.min_precision
     )
+    return choice_of(within, best, options.knee, options.one_standard_error)
 
 
 def threshold_of(options: FitOptions) -> Any:

@@ -1,7 +1,8 @@
 """A few points of a front, spread over the trade-off, each with the reason why one would take it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -85,23 +86,36 @@ class Shortlist(Sequence[Pick]):
             }
         )
 
-    def sheet(self) -> Sheet:
-        """Return the table that is printed."""
+    def sheet(
+        self,
+        facts: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        rest: str = "all in front_.to_frame(), and by emsco front --all",
+    ) -> Sheet:
+        """Return the table that is printed.
+
+        Parameters
+        ----------
+        facts : mapping of str to sequence of str
+            Further facts by name, one of each per point of the list.
+        rest : str
+            How to see all points.
+        """
         front, by_class = self.front, self.front.confusion is not None
         rows = []
-        for pick in self.picks:
+        for k, pick in enumerate(self.picks):
             i = pick.point
             worst = [tenths_of_worst(front.worst_recall[i])] if by_class else []
-            extra = ", ".join(f"{name} {values[i]:.4g}" for name, values in front.extra.items())
+            extra = [f"{name} {values[i]:.4g}" for name, values in front.extra.items()]
+            extra += [f"{name} {said[k]}" for name, said in facts.items()]
             design = describe(front.designs[i], front.feature_names)
-            words = [pick.reason, f"{design} ({extra})" if extra else design]
+            words = [pick.reason, f"{design} ({', '.join(extra)})" if extra else design]
             figures = [f"{front.mean_cost[i]:,.2f}", tenths(front.coverage[i]), tenths(front.accuracy[i]), *worst]
             rows.append((f"{'*' if i == self.in_use else ''}{i}", *figures, "\n".join(words)))
         names = ("point", "mean cost", "coverage", "accuracy", *(["worst recall"] if by_class else []))
         marked = tuple(k for k, pick in enumerate(self.picks) if pick.point == self.in_use)
         never = [NEVER_FOUND] if by_class and (front.worst_recall[self.points] == 0).any() else []
         shown = f"{len(self)} of {len(front)} points" + (", * in use" if marked else "")
-        notes = (*never, f"{shown}. All of them: front_.to_frame(), or emsco front --all.")
+        notes = (*never, f"{shown}; {rest}.")
         return Sheet((*names, "reason, and what is bought, stage | stage"), tuple(rows), (len(names),), marked, notes)
 
     def to_text(self, width: int | None = None) -> str:
