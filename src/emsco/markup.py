@@ -123,7 +123,7 @@ class Sheet:
         )
         top = f'<thead><tr style="background:none">{head}</tr></thead>' if any(self.head) else ""
         caption = f"<p><b>{_escaped(title)}</b></p>" if title else ""
-        notes = "".join(f'<p style="opacity:.8">{_escaped(note)}</p>' for note in self.notes)
+        notes = f'<p style="opacity:.8">{"<br>".join(map(_escaped, self.notes))}</p>' if self.notes else ""
         table = f'<table style="border-collapse:collapse">{top}<tbody>{rows}</tbody></table>' if self.rows else ""
         return f'<div style="overflow-x:auto">{caption}{table}{notes}</div>'
 

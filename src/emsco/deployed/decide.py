@@ -120,7 +120,7 @@ class Decisions:
         title = f"{n:,} rows"
         if n:
             left = ", ".join(f"{count:,} at stage {j + 1}" for j, count in enumerate(np.bincount(self.stage)))
-            notes.append(f"Rows left {left}.")
+            notes.append(f"Decided: {left}.")
             title += f": {tenths(self.conclusive.mean())} labelled, mean cost {self.cost.mean():,.2f}"
         head = ("row", "label", "confidence", "stage", "cost")
         return Sheet(head, tuple(rows), (0, 1), (), tuple(notes)).to_html(title)

@@ -157,6 +157,18 @@ class Evaluation:
         Figures of the points on the validation rows; None if the design was given.
     point : int
         The point in use.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from emsco import EMSCOClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = EMSCOClassifier(costs=[1, 1, 5, 5], random_state=0).fit(X[::2], y[::2])
+    >>> evaluation = clf.evaluate(X[1::2], y[1::2])
+    >>> evaluation.base_rate
+    'Always answering "0": 33.3 % correct, 0 % of "1" and "2" found.'
+    >>> bool((evaluation.at_cost([6, 12])["validation_cost"] <= [6, 12]).all())
+    True
     """
 
     points: tuple[Result, ...]

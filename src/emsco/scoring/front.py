@@ -291,6 +291,9 @@ class Front:
         >>> point = clf.front_[clf.front_.choose(max_cost=6, best="accuracy")]
         >>> point.mean_cost <= 6
         True
+        >>> point = clf.front_.choose(min_recall={2: 0.8}, best="cost")  # at least 80 % of class 2 are found
+        >>> bool(clf.front_.recall[point, 2] >= 0.8)
+        True
         """
         check_choice({"best": best, "one_standard_error": one_standard_error}, self.objectives)
         order = self.order(

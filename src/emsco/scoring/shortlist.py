@@ -115,7 +115,7 @@ class Shortlist(Sequence[Pick]):
         marked = tuple(k for k, pick in enumerate(self.picks) if pick.point == self.in_use)
         never = [NEVER_FOUND] if by_class and (front.worst_recall[self.points] == 0).any() else []
         shown = f"{len(self)} of {len(front)} points" + (", * in use" if marked else "")
-        notes = (*never, f"{shown}; {rest}.")
+        notes = (*never, f"{shown}; {rest}." if len(self) < len(front) else f"{shown}.")
         return Sheet((*names, "reason, and what is bought, stage | stage"), tuple(rows), (len(names),), marked, notes)
 
     def to_text(self, width: int | None = None) -> str:
