@@ -100,3 +100,10 @@ def test_points_are_listed_by_class(model, capsys):
     assert "--min-recall 1=" in error
     assert "--min-precision names ['2']" in call(capsys, "front", model, "--min-precision", "2=0.5", expect=1).err
     assert "give a share" in call(capsys, "front", model, "--min-recall", "high", expect=2).err
+
+
+def test_the_recall_of_a_class_is_a_figure_if_the_search_had_it(folder, model, tmp_path, capsys):
+    assert "--sort must be one of" in call(capsys, "front", model, "--sort", "recall_1", expect=1).err
+    fit = ["fit", folder / "heart.csv", *FIT, "-o", tmp_path / "m.emsco", "--best", "recall_1"]
+    assert "the search has no such objective" in call(capsys, *fit, expect=2).err
+    assert "'speed' is not one of" in call(capsys, "front", model, "--sort", "speed", expect=2).err

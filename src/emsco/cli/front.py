@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from emsco.cli.options import AS_JSON, FIGURES, MODEL, Command, limits, limits_of
+from emsco.cli.options import AS_JSON, FIGURES, MODEL, Command, Figure, limits, limits_of
 from emsco.cli.reading import load_model
 
 _SHOWN = 20  # points within limits, unless all are asked for
@@ -15,7 +15,7 @@ _SHOWN = 20  # points within limits, unless all are asked for
 @limits
 @click.option(
     "--sort",
-    type=click.Choice(FIGURES),
+    type=Figure(FIGURES),
     metavar="FIGURE",
     help="fitness, accuracy, coverage, cost, combined, or an objective of the search.  [default: fitness]",
 )

@@ -56,6 +56,28 @@ OBJECTIVES = [
 ]
 FIGURES = ["fitness", "combined", *OBJECTIVES]  # that points of a front can be sorted by, and chosen
 
+_RECALL = "recall_"  # begins the name of the recall of a class
+
+
+class Figure(click.Choice[str]):
+    """The name of a figure: one of the choices, or recall_CLASS."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return a name, or fail."""
+        return value if recalled(value) else super().convert(value, param, ctx)
+
+
+def recalled(figure: str) -> str | None:
+    """Return the class whose recall a figure is; None if it is another figure.
+
+    Examples
+    --------
+    >>> recalled("recall_sick"), recalled("coverage")
+    ('sick', None)
+    """
+    return figure.removeprefix(_RECALL) or None if figure.startswith(_RECALL) else None
+
+
 FILE = click.Path(path_type=Path, dir_okay=False)
 MODEL = click.argument("model", type=FILE, metavar="MODEL")
 DATA = click.argument("data", type=FILE, metavar="DATA")
@@ -64,7 +86,7 @@ FILE_ENCODING = click.option("--file-encoding", default="utf-8", show_default=Tr
 TRUTH = click.option("--target", metavar="COLUMN", help="Column that holds the true label.  [default: as in fit]")
 BEST = click.option(
     "--best",
-    type=click.Choice(FIGURES),
+    type=Figure(FIGURES),
     metavar="FIGURE",
     help="Figure that decides between the designs within the limits: fitness, accuracy, coverage, cost, combined "
     "(coverage + accuracy + saved share of the price of all features), or an objective of the search.  [default: best: "
