@@ -9,7 +9,7 @@ import emsco
 
 ROOT = Path(emsco.__file__).parent
 LAYERS = (
-    ("exceptions", "arrays", "checks", "drawing", "_compile", "_scalar"),
+    ("exceptions", "arrays", "checks", "drawing", "markup", "_compile", "_scalar"),
     ("data",),
     ("prices",),
     ("designs",),

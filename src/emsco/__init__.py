@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from emsco.prices.prices import Prices
     from emsco.promises.guarantee import Guarantee
     from emsco.scoring.front import Front
-    from emsco.scoring.objectives import Loss, Objective
+    from emsco.scoring.objectives import Loss, Objective, Recall
     from emsco.search.bestfirst import BestFirst
     from emsco.search.evolution import Evolution
     from emsco.search.exact.proof import Exact
@@ -38,6 +38,7 @@ __all__ = [
     "MultiStageClassifier",
     "Objective",
     "Prices",
+    "Recall",
     "Reject",
     "Session",
     "Stage",
@@ -63,6 +64,7 @@ _HOME = {
     "MultiStageClassifier": "estimators",
     "Objective": "scoring.objectives",
     "Prices": "prices.prices",
+    "Recall": "scoring.objectives",
     "Reject": "deployed.session",
     "Session": "deployed.session",
     "Stage": "deployed.decide",

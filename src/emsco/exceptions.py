@@ -123,7 +123,7 @@ class NoSuchPointError(EmscoError, LookupError):
     Attributes
     ----------
     limits : dict of str to float
-        What was asked for.
+        What was asked for; a limit on one class as ``min_recall[sick]``.
     nearest : dict of str to float
         For each limit the value at which it would be met, if all the others stay as they are. A limit that cannot be
         met alone is not in it.
@@ -140,11 +140,19 @@ class NoSuchPointError(EmscoError, LookupError):
 
     def with_names(self, names: Mapping[str, str]) -> str:
         """Return the message with other names of the parameters, such as the options of a command."""
-        asked = ", ".join(f"{names.get(name, name)} {value:g}" for name, value in self.limits.items())
+        asked = ", ".join(_setting(name, f"{value:g}", names) for name, value in self.limits.items())
         if not self.nearest:
             return f"no point of the front has {asked}, and relaxing one of these is not enough; relax two of them."
-        offers = " or ".join(f"{names.get(name, name)} {value:.4g}" for name, value in self.nearest.items())
+        offers = " or ".join(_setting(name, f"{value:.4g}", names) for name, value in self.nearest.items())
         return f"no point of the front has {asked}; set {offers} instead."
+
+
+def _setting(name: str, value: str, names: Mapping[str, str]) -> str:
+    """Return a limit and its value; an option takes that of a class as CLASS=VALUE."""
+    option, _, label = name.partition("[")
+    if name not in names and label and option in names:
+        return f"{names[option]} {label.removesuffix(']')}={value}"
+    return f"{names.get(name, name)} {value}"
 
 
 class SpaceTooLargeError(EmscoError, ValueError):

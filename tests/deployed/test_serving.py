@@ -14,7 +14,7 @@ SERVING = {
     "deployed.session", "designs", "designs.operators", "designs.operators.elitism", "designs.partition", "estimators",
     "estimators.base", "estimators.given", "estimators.loading", "estimators.searched", "exceptions", "prices",
     "prices.prices", "promises", "promises.guarantee", "promises.own", "promises.policy", "scoring", "scoring.answers",
-    "scoring.choice",
+    "scoring.choice", "scoring.classes", "scoring.shortlist", "scoring.tables", "markup",
     "scoring.front", "scoring.intervals", "scoring.objectives", "scoring.ranking", "scoring.rejection", "scoring.tally",
     "scoring.words", "stages", "stages._logistic", "stages.base", "stages.learners", "stages.logistic",
     "stages.problem", "storage", "storage.codec", "storage.container", "storage.estimator_checks",

@@ -195,7 +195,7 @@ class _Reading:
             chosen=record.whole("chosen", most=last) if "chosen" in record else point,
             front=front,
             promises=promises,
-            evaluation=evaluation_from_json(record, designs, classes),
+            evaluation=evaluation_from_json(record, designs, classes, front, point),
             notes=record.part("notes").plain(),
         )
         if self.left:
