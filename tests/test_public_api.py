@@ -30,7 +30,7 @@ def test_the_pinned_signatures():
     ]  # fmt: skip
     assert [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY] == ["costs"]
     defaults = emsco.EMSCOClassifier().get_params()
-    assert (defaults["threshold"], defaults["preset"]) == (0.75, "best")
+    assert (defaults["threshold"], defaults["preset"]) == (None, "best")
     left_to_the_preset = ("removal", "search", "validation", "choose", "encoding", "C")
     assert [defaults[name] for name in left_to_the_preset] == [None] * 6
     parameters = inspect.signature(emsco.MultiStageClassifier).parameters

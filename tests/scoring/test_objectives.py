@@ -405,3 +405,12 @@ def test_held_out_rows_are_worth_what_the_same_rows_are_when_they_judge():
     for name, values in worth.items():
         assert_allclose(values, clf.front_.values[:, clf.front_.objectives.index(name)], rtol=1e-12)
     assert by_objectives(None, clf.evaluate(*others).points, [0, 1]) == {}
+
+
+def test_a_search_by_recall_has_the_recall_of_its_front():
+    X, y = patients()
+    objectives = ["cost", Recall(y[0]), "worst_class_recall", "coverage"]
+    search = Evolution(population_size=20, max_generations=3)
+    front = EMSCOClassifier(threshold=0.7, objectives=objectives, search=search, random_state=0).fit(X, y).front_
+    assert_allclose(front.values[:, 1], front.recall[:, front.classes.index(y[0])])
+    assert_allclose(front.values[:, 2], front.worst_recall)

@@ -191,8 +191,8 @@ def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], m
     """Say which designs are looked for, and what they are to be good at."""
     y = rehearsal.y
     check_validation_size(y.size)
-    aims = check_objectives(settings.objectives, np.bincount(y, minlength=classes.size))
-    check_chosen(settings.choose, settings.best, PAPER if aims is None else aims.names)
+    aims = check_objectives(settings.objectives, np.bincount(y, minlength=classes.size), plain_classes(classes))
+    check_chosen(settings.choose, settings.best, PAPER if aims is None else aims.names, plain_classes(classes))
     shares = np.bincount(y, minlength=classes.size) / y.size
     rule = RejectRule.of(settings.policy.search_rule(classes, float(shares.max())).bars[:max_stages])
     if not settings.policy.tunes:

@@ -12,6 +12,7 @@ from emsco.arrays import BoolArray, FloatArray
 from emsco.data.table import data_frame
 from emsco.exceptions import InvalidParameterError
 from emsco.markup import Sheet
+from emsco.scoring.choice import no_worse
 from emsco.scoring.words import NEVER_FOUND, describe, tenths, tenths_of_worst
 
 if TYPE_CHECKING:
@@ -173,6 +174,10 @@ def _named(front: "Front") -> list[tuple[int, str]]:
         ),
         (_first(front, labels, -front.coverage, -accuracy, front.mean_cost), "the most coverage"),
     ]
+    if front.against is not None:
+        point, holds = no_worse(front)
+        if holds:
+            named.insert(0, (point, "the cheapest that is no worse than buying everything, for any class"))
     if front.confusion is not None:
         worst = -np.nan_to_num(front.worst_recall)
         named.append((_first(front, worst < 0, worst, front.mean_cost), "the best recall of its worst class"))
