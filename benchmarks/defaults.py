@@ -4,8 +4,8 @@
     python -m benchmarks.defaults --splits 100 101    # other splits; 0 to 9 are those of the docs
     python -m benchmarks.defaults --show              # the table of what is there
 
-Of every split, a quarter of the rows tests (of the cost-sensitive sets the published fifth). LightGBM is plain: 200 trees
-on all features, a label for everybody. The margins of the table are standard errors of the paired differences over
+Of every split, a quarter of the rows tests (of the cost-sensitive sets the published fifth). LightGBM is plain: 200
+trees on all features, a label for everybody. The margins of the table are standard errors of the paired differences over
 splits. *In* says in how many splits the interval that ``outlook_`` gives for so many new rows holds the test figure.
 """
 
@@ -22,8 +22,7 @@ import warnings
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from emsco import EMSCOClassifier
-from emsco import datasets
+from emsco import EMSCOClassifier, datasets
 from emsco.datasets.cost_sensitive import COST_SENSITIVE
 
 LOADERS = {
@@ -164,7 +163,8 @@ def table(trials: list[Trial]) -> Iterator[str]:
         np.mean([t.expected_accuracy - t.accuracy for t in trials]),
     )
     yield ""
-    yield f"At most half of the price: {n_cheap} data sets. Lower by more than a standard error: {', '.join(worse) or 0}."
+    yield f"At most half of the price: {n_cheap} data sets."
+    yield f"Lower by more than a standard error: {', '.join(worse) or 'none'}."
     yield f"Test figure within the interval (accuracy, coverage, cost): {', '.join(f'{v:.1%}' for v in inside)}."
     yield f"Accuracy out of fold minus test: {optimism[0]:+.4f}; expected minus test: {optimism[1]:+.4f}."
 
