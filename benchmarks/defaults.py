@@ -1,11 +1,11 @@
 """A person who sets nothing: EMSCO's defaults beside LightGBM on all features, on 17 data sets.
 
     python -m benchmarks.defaults                     # ten splits each, resumable; writes results/defaults.csv
-    python -m benchmarks.defaults --splits 100 101    # other splits; 0 to 9 are those of the docs
+    python -m benchmarks.defaults --splits 10 11      # other splits; 0 to 9 are those of the docs
     python -m benchmarks.defaults --show              # the table of what is there
 
 Of every split, a quarter of the rows tests (of the cost-sensitive sets the published fifth). LightGBM is plain: 200
-trees on all features, a label for everybody. The margins of the table are standard errors of the paired differences over
+trees on all features, a label for everybody. Margins are standard errors of the paired differences over
 splits. *In* says in how many splits the interval that ``outlook_`` gives for so many new rows holds the test figure.
 """
 
