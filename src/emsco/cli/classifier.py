@@ -85,7 +85,7 @@ def classifier_of(options: FitOptions, prices: Any, y: Any) -> Any:
         validation=_number("--validation", options.validation, "a share such as 0.33, or a number of folds such as 5"),
         encoding=options.encoding,
         C="auto" if regularisation == "auto" else _number("--regularisation", regularisation, "a number, or auto"),
-        final_estimator=None if options.final is None else _estimator(options.final),
+        final_estimator=options.final if options.final in (None, "auto", "search") else _estimator(options.final),
         calibration=options.calibration,
         products=options.products,
         preset=options.preset,

@@ -158,8 +158,10 @@ class _StageEncoding(click.Choice[str]):
 )
 @click.option(
     "--final",
-    type=click.Choice(ESTIMATORS),
-    help="After the search, train the stages of the front with this classifier, and evaluate them again.",
+    type=click.Choice(["auto", "search", *ESTIMATORS]),
+    help="After the search, train the stages of the front with this classifier, and evaluate them again. auto: logistic "
+    "regression or boosted trees, whichever predicts better; search: as in the search."
+    "  [default: best: auto, paper: search]",
 )
 @click.option(
     "--encoding",
