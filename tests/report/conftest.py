@@ -4,8 +4,9 @@ import matplotlib
 import pytest
 from sklearn.model_selection import train_test_split
 
-from emsco import EMSCOClassifier, Evolution
+from emsco import Evolution
 from emsco.datasets import load_heart_failure
+from tests.classifiers import fixed
 
 matplotlib.use("Agg")
 HEART = load_heart_failure()
@@ -22,7 +23,7 @@ def held_out():
 @pytest.fixture(scope="session")
 def fitted():
     search = Evolution(population_size=40, max_generations=6)
-    clf = EMSCOClassifier(HEART.prices, search=search, max_stages=4, random_state=0)
+    clf = fixed(HEART.prices, search=search, max_stages=4, random_state=0)
     return clf.fit(X, Y)
 
 

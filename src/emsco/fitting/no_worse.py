@@ -52,7 +52,7 @@ class Pick:
 class _Best:
     """The cheapest so far within a margin: seen from all rows, or from all but a fold."""
 
-    key: tuple[float, int, int] = (np.inf, 0, 0)
+    key: tuple[float, int, int, int, int] = (np.inf, 0, 0, 0, 0)
     design: int = -1
     exit: int = -1
     left: IntArray | None = None  # by fold and stage
@@ -104,9 +104,10 @@ def choices(designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tup
         for v, view in enumerate(views):
             spent = (left[:, :, view].sum(axis=2) * paid[:, None]).sum(axis=2)
             losses, gains = lost[:, :, view].sum(axis=2), gained[:, :, view].sum(axis=2)
+            net = (losses - gains).sum(axis=2)
             for margin in MARGINS:
                 allowed = within(losses, gains, margin)
-                _improve(best[margin, v], rows, allowed, spent, n_stages, n_bought, (left, lost, gained))
+                _improve(best[margin, v], rows, allowed, spent, n_stages, n_bought, net, (left, lost, gained))
     picks = []
     for margin in MARGINS:
         chosen, rehearsed = best[margin, 0], [best[margin, v + 1] for v in range(n_folds)]
@@ -146,16 +147,17 @@ def _improve(
     spent: IntArray,
     n_stages: IntArray,
     n_bought: IntArray,
+    net: IntArray,
     counts: tuple[IntArray, IntArray, IntArray],
 ) -> None:
-    """Take the cheapest of a part if it is cheaper; of equals that with the fewest stages, then units."""
+    """Take the cheapest of a part if it is cheaper; of equals that with the fewest stages, units, then lost samples."""
     if not allowed.any():
         return
     cheapest = np.where(allowed, spent, np.iinfo(np.int64).max)
     ds, es = np.nonzero(cheapest == cheapest.min())
-    first = np.lexsort((es, n_bought[ds], n_stages[ds]))[0]
+    first = np.lexsort((es, net[ds, es], n_bought[ds], n_stages[ds]))[0]
     d, e = int(ds[first]), int(es[first])
-    key = (float(spent[d, e]), int(n_stages[d]), int(n_bought[d]))
+    key = (float(spent[d, e]), int(n_stages[d]), int(n_bought[d]), int(net[d, e]), e)
     if key < best.key:
         best.key, best.design, best.exit = key, int(rows[d]), e
         best.left, best.lost, best.gained = (array[d, e].copy() for array in counts)

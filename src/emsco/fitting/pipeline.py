@@ -253,6 +253,7 @@ def settle_recipe(
             memory.keep_recipe(recipe)
     final = _final_recipe(settings, recipe, rehearsal, classes)  # what is wrong with it is said before the search
     rehearsal.forget(but=recipe.encoding)
+    line("comparing learners", 1.0)
     line.close()
     return prepare(rehearsal, recipe, seed=settings.seed, n_jobs=settings.n_jobs), final
 
@@ -357,6 +358,7 @@ def _front_of(settings: Settings, designs: IntArray, judge: Judge, rehearsal: Re
     if settings.choose == NO_WORSE:
         pick = choose_no_worse(designs, judge, rehearsal.parts(), EXITS)
     front = tune(designs, judge, kept=[] if pick is None else [(pick.design, pick.exit_at)])
+    line("choosing thresholds", 1.0)
     line.close()
     return front if pick is None else replace(front, margin=pick.margin, outlook=pick.outlook)
 
