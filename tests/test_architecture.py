@@ -9,7 +9,7 @@ import emsco
 
 ROOT = Path(emsco.__file__).parent
 LAYERS = (
-    ("exceptions", "arrays", "checks", "drawing", "_compile", "_scalar"),
+    ("exceptions", "arrays", "checks", "drawing", "markup", "_compile", "_scalar"),
     ("data",),
     ("prices",),
     ("designs",),
@@ -18,6 +18,7 @@ LAYERS = (
     ("search",),
     ("promises",),
     ("deployed",),
+    ("metrics",),
     ("storage",),
     ("report",),
     ("fitting",),

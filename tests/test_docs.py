@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 import emsco as package
-from emsco import datasets, report
+from emsco import datasets, metrics, report
 from emsco.cli.app import emsco, run
 from emsco.cli.demo import write_files
 
@@ -189,7 +189,7 @@ def test_the_page_of_the_command_line_has_the_help_of_every_command():
 def test_every_public_name_is_on_the_page_of_the_api():
     listed = set(re.findall(r"^   (\w+)$", PAGES["docs/api.md"], re.MULTILINE))
     errors = {"EmscoError", "EmscoWarning"}  # drawn as a tree
-    assert listed | errors == {*package.__all__, *datasets.__all__, *report.__all__}
+    assert listed | errors == {*package.__all__, *datasets.__all__, *metrics.__all__, *report.__all__}
 
 
 def test_the_session_of_the_acquisition_page_has_the_state_shown():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from emsco.deployed.comparison import Comparison, compare
     from emsco.deployed.decide import Decisions, Stage
     from emsco.deployed.evaluation import Evaluation
     from emsco.deployed.session import Accept, Acquire, Reject, Session
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from emsco.prices.prices import Prices
     from emsco.promises.guarantee import Guarantee
     from emsco.scoring.front import Front
-    from emsco.scoring.objectives import Loss, Objective
+    from emsco.scoring.objectives import Loss, Objective, Recall
     from emsco.search.bestfirst import BestFirst
     from emsco.search.evolution import Evolution
     from emsco.search.exact.proof import Exact
@@ -23,6 +24,7 @@ __all__ = [
     "Accept",
     "Acquire",
     "BestFirst",
+    "Comparison",
     "Decisions",
     "EMSCOClassifier",
     "EmscoError",
@@ -36,9 +38,11 @@ __all__ = [
     "MultiStageClassifier",
     "Objective",
     "Prices",
+    "Recall",
     "Reject",
     "Session",
     "Stage",
+    "compare",
     "load",
 ]
 
@@ -46,6 +50,7 @@ _HOME = {
     "Accept": "deployed.session",
     "Acquire": "deployed.session",
     "BestFirst": "search.bestfirst",
+    "Comparison": "deployed.comparison",
     "Decisions": "deployed.decide",
     "EMSCOClassifier": "estimators",
     "EmscoError": "exceptions",
@@ -59,9 +64,11 @@ _HOME = {
     "MultiStageClassifier": "estimators",
     "Objective": "scoring.objectives",
     "Prices": "prices.prices",
+    "Recall": "scoring.objectives",
     "Reject": "deployed.session",
     "Session": "deployed.session",
     "Stage": "deployed.decide",
+    "compare": "deployed.comparison",
     "load": "estimators",
 }
 

@@ -24,6 +24,9 @@ expect, so ``except ValueError`` keeps working::
     EmscoWarning (UserWarning)
     ├── GuaranteeWarning                     a promise that the calibration rows cannot support: no label is given
     ├── PriceRoundingWarning                 prices that are too far apart to be added exactly
+    ├── BaseRateWarning                      a threshold below the share of a class
+    ├── NoPointWarning                       no point is as good as buying everything
+    ├── WeakEvidenceWarning                  too few rows to tell it from always answering one class
     ├── RareClassWarning                     a class of a single row, which trains and is not validated
     ├── SearchInterruptedWarning             Ctrl-C: the front is the best found so far
     └── SuspiciousColumnWarning              a column that is probably not a feature: an id, a constant, the target
@@ -120,7 +123,7 @@ class NoSuchPointError(EmscoError, LookupError):
     Attributes
     ----------
     limits : dict of str to float
-        What was asked for.
+        What was asked for; a limit on one class as ``min_recall[sick]``.
     nearest : dict of str to float
         For each limit the value at which it would be met, if all the others stay as they are. A limit that cannot be
         met alone is not in it.
@@ -137,11 +140,19 @@ class NoSuchPointError(EmscoError, LookupError):
 
     def with_names(self, names: Mapping[str, str]) -> str:
         """Return the message with other names of the parameters, such as the options of a command."""
-        asked = ", ".join(f"{names.get(name, name)} {value:g}" for name, value in self.limits.items())
+        asked = ", ".join(_setting(name, f"{value:g}", names) for name, value in self.limits.items())
         if not self.nearest:
             return f"no point of the front has {asked}, and relaxing one of these is not enough; relax two of them."
-        offers = " or ".join(f"{names.get(name, name)} {value:.4g}" for name, value in self.nearest.items())
+        offers = " or ".join(_setting(name, f"{value:.4g}", names) for name, value in self.nearest.items())
         return f"no point of the front has {asked}; set {offers} instead."
+
+
+def _setting(name: str, value: str, names: Mapping[str, str]) -> str:
+    """Return a limit and its value; an option takes that of a class as CLASS=VALUE."""
+    option, _, label = name.partition("[")
+    if name not in names and label and option in names:
+        return f"{names[option]} {label.removesuffix(']')}={value}"
+    return f"{names.get(name, name)} {value}"
 
 
 class SpaceTooLargeError(EmscoError, ValueError):
@@ -182,6 +193,10 @@ class BaseRateWarning(EmscoWarning):
 
 class NoPointWarning(EmscoWarning):
     """No point of the front is as good as buying everything, for every class."""
+
+
+class WeakEvidenceWarning(EmscoWarning):
+    """The rows do not show that the point in use is better than always answering the same class."""
 
 
 class GuaranteeWarning(EmscoWarning):

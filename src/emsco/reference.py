@@ -163,6 +163,12 @@ def error_rate(answers: Sequence[int | None], truth: Sequence[int], true: int) -
     return Fraction(sum(answer not in (None, true) for answer in theirs), len(theirs)) if theirs else Fraction(0)
 
 
+def recall(answers: Sequence[int | None], truth: Sequence[int], true: int) -> Fraction:
+    """Return the share of the samples of a class that get its label; silence finds nobody."""
+    theirs = [answer for answer, label in zip(answers, truth, strict=True) if label == true]
+    return Fraction(theirs.count(true), len(theirs)) if theirs else Fraction(0)
+
+
 def worst_class_accuracy(answers: Sequence[int | None], truth: Sequence[int]) -> Fraction:
     """Return the least share of right labels over the classes there are; 0 for one that gets no labels."""
     shares = []

@@ -49,8 +49,10 @@ def test_objectives_can_be_chosen(folder, tmp_path, capsys):
     assert clf.front_.objectives == ("loss", "cost", "fnr")
     assert clf.objectives[0] == Loss([[0, 1], [5, 0]], reject=[0.25, 0.5])
     assert clf.point_ == clf.front_.knee()
-    header = next(line for line in call(capsys, "front", out).out.splitlines() if "coverage" in line)
-    assert header.split()[:8] == ["point", "stages", "coverage", "accuracy", "mean", "cost", "loss", "fnr"]
+    header = next(line for line in call(capsys, "front", out, "--all").out.splitlines() if "coverage" in line)
+    figures = ["point", "stages", "coverage", "accuracy", "mean", "cost", "worst", "recall"]
+    assert header.split()[:8] == figures
+    assert "(loss " in call(capsys, "front", out).out
     points = json.loads(call(capsys, "front", out, "--json").out)
     assert points[0]["objectives"] == dict(zip(clf.front_.objectives, clf.front_.values[0].tolist(), strict=True))
     (tmp_path / "loss.json").write_text('{"0": {"0": 0, "1": 1, "reject": 0.25}, "1": {"0": 5, "1": 0, "reject": 0.5}}')

@@ -16,7 +16,7 @@ def test_the_demo_prints_front_stages_and_comparison(capsys, tmp_path):
     printed = capsys.readouterr()
     text = printed.out
     assert re.search(r"\d+ of [\d,]+ designs of up to 10 stages are Pareto-optimal; the list is complete", text)
-    assert re.search(r"^point +fitness +stages +coverage +accuracy +mean cost", text, re.MULTILINE)
+    assert re.search(r"^point +mean cost +coverage +accuracy +worst recall", text, re.MULTILINE)
     assert re.search(r"^ +1 +\w.* +\d+ +75 +\d+ +\d+", text, re.MULTILINE)
     assert "224 out-of-fold patients" in text
     ours = re.search(r"the design in use +[\d.]+ % \(.+?\) +[\d.]+ % \(.+?\) +\d+ of \d+ +([\d.,]+)", text)

@@ -1,6 +1,10 @@
 import json
 
+import pytest
+from rich.console import Console
+
 import emsco
+from emsco.report import console
 from tests.cli.calls import HEART, SMALL, TARGET, call
 
 
@@ -27,3 +31,30 @@ def test_buying_everything_is_counted_alike_whatever_the_point_in_use(folder, tm
         kept = emsco.load(path).evaluation_
         assert fresh["buy_everything"]["answered"] == list(kept.everything.answered) == list(kept.always.answered)
         assert fresh["in_use"]["answered"] == list(kept.points[emsco.load(path).point_].answered)
+
+
+def test_each_class_has_its_recall_and_precision(folder, model, capsys):
+    record = json.loads(call(capsys, "evaluate", model, folder / "heart.csv", "--json").out)
+    confusion = record["in_use"]["confusion"]
+    assert record["in_use"]["recall"]["1"]["value"] == confusion[1][1] / sum(confusion[1])
+    low, high = record["in_use"]["recall"]["1"]["interval_95"]
+    assert low < record["in_use"]["recall"]["1"]["value"] < high
+    assert record["in_use"]["precision"]["1"] == confusion[1][1] / (confusion[0][1] + confusion[1][1])
+    printed = call(capsys, "evaluate", model, folder / "heart.csv").out
+    assert record["base_rate"] in printed
+    assert "no label" in printed
+    assert "as 1" in printed
+
+
+@pytest.mark.parametrize("colour", ["always", ""])
+def test_a_class_that_is_never_found_is_red_and_said_in_words(capsys, monkeypatch, colour):
+    monkeypatch.setattr("emsco.report.console.console", lambda: Console(
+        width=100, highlight=False, force_terminal=bool(colour), color_system="standard" if colour else None
+    ))  # fmt: skip
+    console.print_classes([[90, 0, 0], [9, 0, 1]], ["well", "sick"])
+    printed = capsys.readouterr().out
+    assert "! a class is never found." in printed
+    assert 'Always answering "well": 90.0 % correct, 0 % of "sick" found.' in printed
+    assert "0.0 % !" in printed
+    assert ("\x1b[1;31m0.0 % !" in printed) == bool(colour)
+    assert "32m" not in printed  # nothing is green

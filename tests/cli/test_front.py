@@ -53,7 +53,7 @@ def test_figures_of_a_front_are_whole_in_a_narrow_terminal(width, many_objective
     clf = emsco.load(path)
     monkeypatch.setattr("emsco.report.console.console", lambda: Console(width=width, highlight=False))
     printed = call(capsys, "front", path, "--all").out
-    lines = [line for line in printed.splitlines() if line.count(" %") == 2]
+    lines = [line for line in printed.splitlines() if line.count(" %") == 3]
     assert max(map(len, lines)) <= width
     numbers = [line.split()[0].lstrip("*") for line in lines]
     assert sorted(map(int, numbers)) == list(range(len(clf.front_)))
@@ -81,10 +81,43 @@ def test_promises_that_are_not_kept_are_marked(folder, tmp_path, capsys):
     )
     clf = emsco.load(path)
     kept = [promise.passed for promise in clf.deployed_.promises]
-    listed = [line.split() for line in call(capsys, "front", path, "--all").out.splitlines() if line.count(" %") == 2]
+    listed = [line.split() for line in call(capsys, "front", path, "--all").out.splitlines() if line.count(" %") == 3]
     shown = {int(words[0].lstrip("*")): "not kept" not in " ".join(words) for words in listed}
     assert [shown[i] for i in range(len(kept))] == kept
     used = call(capsys, "use", path, kept.index(False)).out
     assert "Asked for, but not promised: at least 80 %" in used
     assert "calibrated): never" in used
     assert json.loads(call(capsys, "inspect", path, "--json").out)["threshold"] == "calibrated: never"
+
+
+def test_without_options_it_is_a_shortlist_with_reasons(model, capsys):
+    clf = emsco.load(model)
+    printed = call(capsys, "front", model).out
+    picked = clf.front_.shortlist(in_use=clf.point_)
+    assert f"{len(picked)} of {len(clf.front_)} points, * in use; all with --all." in printed
+    words = " ".join(printed.split())
+    assert all(pick.reason in words or pick.reason[:30] in words for pick in picked)
+    listed = json.loads(call(capsys, "front", model, "--json").out)
+    assert len(listed) == len(clf.front_)
+    assert {p["point"]: p["shortlisted"] for p in listed if p["shortlisted"]} == {p.point: p.reason for p in picked}
+
+
+def test_points_are_listed_by_class(model, capsys):
+    front = emsco.load(model).front_
+    least = float(np.median(front.recall[:, 1]))
+    listed = json.loads(call(capsys, "front", model, "--min-recall", f"1={least}", "--json").out)
+    assert sorted(p["point"] for p in listed) == np.flatnonzero(front.recall[:, 1] >= least).tolist()
+    assert all(p["recall"]["1"] >= least for p in listed)
+    point = listed[0]
+    assert point["confusion"] == front.confusion[point["point"]].tolist()
+    error = call(capsys, "front", model, "--min-recall", "1=1", "--min-coverage", 1, expect=1).err
+    assert "--min-recall 1=" in error
+    assert "--min-precision names ['2']" in call(capsys, "front", model, "--min-precision", "2=0.5", expect=1).err
+    assert "give a share" in call(capsys, "front", model, "--min-recall", "high", expect=2).err
+
+
+def test_the_recall_of_a_class_is_a_figure_if_the_search_had_it(folder, model, tmp_path, capsys):
+    assert "--sort must be one of" in call(capsys, "front", model, "--sort", "recall_1", expect=1).err
+    fit = ["fit", folder / "heart.csv", *FIT, "-o", tmp_path / "m.emsco", "--best", "recall_1"]
+    assert "the search has no such objective" in call(capsys, *fit, expect=2).err
+    assert "'speed' is not one of" in call(capsys, "front", model, "--sort", "speed", expect=2).err

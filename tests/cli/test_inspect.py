@@ -17,6 +17,10 @@ def test_inspect_says_what_is_in_a_file(model, capsys):
         assert expected in printed
     record = json.loads(call(capsys, "inspect", model, "--json").out)
     assert record["prices"] == {k: float(v) for k, v in HEART.prices.items()}
+    clf = emsco.load(model)
+    assert record["in use"]["recall"] == dict(zip("01", clf.front_.recall[clf.point_].tolist(), strict=True))
+    assert record["test"]["base_rate"] == clf.evaluation_.base_rate
+    assert clf.evaluation_.base_rate in printed
 
 
 @pytest.mark.parametrize("width", [72, 80, 110])

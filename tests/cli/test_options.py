@@ -1,11 +1,12 @@
 import pickle
 
+import click
 import pytest
 
 import emsco
 from emsco import EMSCOClassifier, EmscoError, Exact, Guarantee, Prices
 from emsco.cli.app import emsco as emsco_command
-from emsco.cli.options import OPTIONS
+from emsco.cli.options import OPTIONS, shares_of
 from emsco.exceptions import InvalidParameterError, NoSuchPointError
 from tests.classifiers import fixed
 from tests.cli.calls import FIT, HEART, call
@@ -38,7 +39,8 @@ def parameters_of_fit():
         "max_stages": 0, "n_jobs": 0, "objectives": ("cost",), "preset": "worst", "products": 3, "random_state": "one",
         "refit": "yes", "removal": "yes", "search": "deep", "threshold": 80, "validation": 1.5, "costs": [1],
     }  # fmt: skip
-    choices = {"max_cost": -1, "min_coverage": 3, "min_accuracy": 3, "best": "speed"}
+    choices = {"max_cost": -1, "min_coverage": 3, "min_accuracy": 3, "best": "speed", "min_recall": 3,
+               "min_precision": {"1": 3}}  # fmt: skip
     simple = {"best": "fitness", "one_standard_error": True}
     return {
         **{name: {name: value} for name, value in wrong.items()},
@@ -95,3 +97,12 @@ def test_a_copy_of_an_error_says_the_same():
         copy = pickle.loads(pickle.dumps(error))
         assert str(copy) == str(error)
         assert copy.with_names(OPTIONS) == error.with_names(OPTIONS)
+
+
+def test_shares_are_for_all_classes_or_some():
+    assert shares_of("--min-recall", ()) is None
+    assert shares_of("--min-recall", ("0.5",)) == 0.5
+    assert shares_of("--min-recall", ("a=b=0.5", " sick = 1")) == {"a=b": 0.5, "sick": 1.0}
+    for wrong in (("high",), ("sick=",), ("0.5", "0.6"), ("0.5", "sick=0.6"), ("sick=0.5", "sick=0.6")):
+        with pytest.raises(click.UsageError, match="--min-recall"):
+            shares_of("--min-recall", wrong)

@@ -1,5 +1,7 @@
 import json
 
+import numpy as np
+
 import emsco
 from emsco.scoring.choice import no_worse
 from tests.cli.calls import SMALL, TARGET, call
@@ -39,3 +41,16 @@ def test_use_puts_another_point_into_use_and_keeps_the_rest(model, capsys):
     assert "error: POINT must be one of the points 0 to" in call(capsys, "use", model, 999, expect=1).err
     assert "give the number of a point, limits" in call(capsys, "use", model, expect=2).err
     assert "not both" in call(capsys, "use", model, 1, "--max-cost", 3, expect=2).err
+
+
+def test_use_takes_limits_by_class_and_shows_the_classes(model, capsys):
+    front = emsco.load(model).front_
+    least = float(np.median(front.recall[:, 1]).round(3))
+    printed = call(capsys, "use", model, "--min-recall", f"1={least}", "--best", "cost").out
+    clf = emsco.load(model)
+    assert clf.point_ == front.choose(min_recall={1: least}, best="cost")
+    result = clf.evaluation_.points[clf.point_]
+    assert "by class" in printed
+    assert f"{100 * result.recall[1]:.1f} %" in printed
+    assert clf.evaluation_.base_rate in " ".join(printed.split())
+    assert call(capsys, "use", model, "--min-precision", 0.3, "--best", "cost").out

@@ -214,3 +214,18 @@ def test_single_precision_is_compared_in_double():
     assert (decisions.confidence < 0.7).all()
     assert not decisions.conclusive.any()
     assert (decisions.stage == 1).all()  # nobody leaves as confident and is refused a label
+
+
+def test_decisions_and_stages_are_tables_in_a_notebook():
+    X = pd.DataFrame(numbers(0, n=60)[0]).rename(columns=lambda c: f"<b>{c}</b>")
+    y = np.where(X.iloc[:, 0] > 0, "<i>sick</i>", "well")
+    clf = MultiStageClassifier([0, 1, 1, 1, 1, 1], threshold=0.9).fit(X, y)
+    decisions = clf.decide(X.set_axis([f"<u>{i}" for i in range(60)]))
+    html = decisions._repr_html_()
+    assert html.count("<tr>") == 10
+    assert "50 more rows: to_frame()." in html
+    assert f"{100 * decisions.conclusive.mean():.1f} % labelled" in html
+    for text in (html, clf.stages_[0]._repr_html_()):
+        assert not any(tag in text for tag in ("<b>0", "<i>", "<u>"))
+        assert "&lt;" in text
+    assert "0 rows" in clf.decide(X[:0])._repr_html_()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from emsco import Evaluation, Evolution, MultiStageClassifier
+from emsco import Evaluation, Evolution, MultiStageClassifier, load
 from emsco.datasets import load_heart_failure
 from emsco.deployed.evaluation import Result
 from emsco.exceptions import InvalidInputError, InvalidTargetError
@@ -81,3 +81,87 @@ def test_intervals_of_a_result():
     silent = Result(answered=(0,), right=(0,), n_rejected=5, paid=(1.0,), confusion=())
     assert np.isnan(silent.accuracy)
     assert silent.interval("accuracy") == (0, 1)
+
+
+def held_out():
+    return HEART.data[200:], HEART.target[200:].to_numpy()
+
+
+def test_recall_counts_rejected_rows_as_not_found():
+    result = Result((6, 2), (5, 2), 2, (1.0, 3.0), ((4, 1, 1), (0, 3, 1)))
+    assert result.recall.tolist() == [4 / 6, 3 / 4]
+    assert result.precision.tolist() == [1, 3 / 4]
+    assert result.worst_recall == 4 / 6
+    low, high = result.recall_interval()
+    assert (low[1], high[1]) == binomial_interval(3, 4)
+
+
+def test_printed_it_is_a_short_table_with_everything_and_the_base_rate(fitted):
+    evaluation = fitted.evaluate(*held_out())
+    text = evaluation.to_text(80)
+    assert str(evaluation) == evaluation.to_text()
+    assert max(map(len, text.splitlines())) <= 80
+    assert len(text) < 3000
+    assert f"point {fitted.point_}, in use" in text
+    assert "buy everything" in text
+    assert 'Always answering "' in text
+    assert len(repr(evaluation)) < 200
+    html = evaluation._repr_html_()
+    assert html.count("<table") == 2
+    assert f"point {fitted.point_}, in use" in html
+
+
+def test_the_frame_has_a_row_per_point_with_intervals(fitted):
+    evaluation = fitted.evaluate(*held_out())
+    frame = evaluation.to_frame()
+    assert len(frame) == len(evaluation.points)
+    assert frame.index[frame["in_use"]].tolist() == [fitted.point_]
+    for i, result in enumerate(evaluation.points):
+        assert frame["mean_cost"][i] == result.mean_cost
+        assert (frame["coverage_low"][i], frame["coverage_high"][i]) == result.interval("coverage")
+        assert frame["recall_1"][i] == result.recall[1]
+        assert frame["recall_1_high"][i] == result.recall_interval()[1][1]
+
+
+def test_points_for_budgets_are_chosen_by_the_validation_rows(fitted):
+    evaluation, front = fitted.evaluate(*held_out()), fitted.front_
+    budgets = [0.0, float(np.median(front.mean_cost)), 1000.0]
+    frame = evaluation.at_cost(budgets, min_coverage=0.5)
+    assert frame["budget"].tolist() == budgets
+    assert frame["point"].isna().tolist() == [True, False, False]
+    assert np.isnan(frame["accuracy"][0])
+    for row in (1, 2):
+        point = int(frame["point"][row])
+        within = (front.mean_cost <= budgets[row]) & (front.coverage >= 0.5)
+        if within.any():
+            assert front.accuracy[point] == np.nanmax(front.accuracy[within])
+        assert frame["accuracy"][row] == evaluation.points[point].accuracy
+        assert frame["validation_cost"][row] == front.mean_cost[point] <= budgets[row]
+
+
+def test_without_enough_coverage_a_budget_gets_the_most_there_is(fitted):
+    front = fitted.front_
+    budget = float(front.mean_cost[front.coverage < 1].min())
+    point = int(fitted.evaluate(*held_out()).at_cost([budget], min_coverage=1.0)["point"][0])
+    affordable = front.mean_cost <= budget
+    assert front.coverage[point] == front.coverage[affordable].max()
+
+
+def test_a_given_design_has_no_points_to_choose_from():
+    evaluation = MultiStageClassifier(costs=HEART.prices).fit(HEART.data, HEART.target).evaluate(*held_out())
+    with pytest.raises(InvalidInputError, match="no front"):
+        evaluation.at_cost([5])
+    assert "point 0, in use" in str(evaluation)
+    assert len(evaluation.to_frame()) == 1
+
+
+def test_a_saved_evaluation_knows_the_front_again(fitted, tmp_path):
+    evaluation = fitted.evaluate(*held_out())
+    fitted.save(tmp_path / "m.emsco", evaluation=evaluation)
+    again = load(tmp_path / "m.emsco")
+    assert again.evaluation_ == evaluation
+    assert again.evaluation_.front is again.front_
+    assert str(again.evaluation_) == str(evaluation)
+    assert "front" not in evaluation.to_dict()
+    other = (again.point_ + 1) % len(again.front_)
+    assert again.use(other).evaluation_.point == other

@@ -14,12 +14,13 @@ SERVING = {
     "deployed.session", "designs", "designs.operators", "designs.operators.elitism", "designs.partition", "estimators",
     "estimators.base", "estimators.given", "estimators.loading", "estimators.searched", "exceptions", "prices",
     "prices.prices", "promises", "promises.guarantee", "promises.own", "promises.policy", "scoring", "scoring.answers",
-    "scoring.choice", "scoring.front", "scoring.intervals", "scoring.objectives", "scoring.outlook", "scoring.ranking",
-    "scoring.rejection", "scoring.tally", "scoring.words", "stages", "stages._logistic", "stages.base",
-    "stages.learners", "stages.logistic", "stages.problem", "storage", "storage.codec", "storage.container",
-    "storage.estimator_checks", "storage.estimator_specs", "storage.estimator_together", "storage.estimator_trees",
-    "storage.estimators", "storage.fields", "storage.model_file", "storage.outlook", "storage.parameters",
-    "storage.results", "storage.skops_file",
+    "markup", "scoring.choice", "scoring.classes", "scoring.outlook", "scoring.shortlist", "scoring.tables",
+    "scoring.front", "scoring.intervals", "scoring.objectives", "scoring.ranking", "scoring.rejection", "scoring.tally",
+    "scoring.words", "stages", "stages._logistic", "stages.base", "stages.learners", "stages.logistic",
+    "stages.problem", "storage", "storage.by_class", "storage.codec", "storage.container", "storage.estimator_checks",
+    "storage.estimator_specs", "storage.estimator_together", "storage.estimator_trees", "storage.estimators",
+    "storage.fields", "storage.model_file", "storage.parameters", "storage.results",
+    "storage.skops_file",
 }  # fmt: skip
 
 SCRIPT = """

@@ -526,3 +526,22 @@ def test_sessions_leave_no_trace_in_what_is_pickled(clf):
     twin = pickle.loads(pickle.dumps(clf))
     assert "itinerary" not in twin.deployed_.__dict__
     assert twin.session().state == clf.session().state
+
+
+def test_a_session_is_a_table_in_a_notebook():
+    X = pd.DataFrame({"age": [1.0, 2, 3, 4] * 5, "<b>blood": [4.0, 3, 2, 1] * 5})
+    y = ["<i>sick", "well", "sick", "well"] * 5
+    clf = MultiStageClassifier([0, 1], threshold=[1.0, 0.0], costs=[1, 5]).fit(X, y)
+    session = clf.session()
+    assert "buy now" in session._repr_html_()
+    session.give({"age": None})
+    assert "age = missing" in session._repr_html_()
+    assert "&lt;b&gt;blood" in session._repr_html_()
+    session.give({"<b>blood": 2})
+    html = session._repr_html_()
+    assert "confidence" in html
+    assert "stage 2 of 2" in html
+    assert not any(tag in html for tag in ("<i>", "<b>blood"))
+    silent = MultiStageClassifier([0, 1], threshold=1.0, costs=[1, 5]).fit(X, y).session()
+    silent.give({"age": 1, "<b>blood": 2})
+    assert "none; best guess" in silent._repr_html_()

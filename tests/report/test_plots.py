@@ -7,8 +7,8 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from emsco import MultiStageClassifier
-from emsco.exceptions import InvalidParameterError, MissingDependencyError
-from emsco.report import FrontDisplay, StageCalibrationDisplay, StagesDisplay, ThresholdDisplay
+from emsco.exceptions import InvalidParameterError, MissingDependencyError, NoSuchPointError
+from emsco.report import EvaluationDisplay, FrontDisplay, StageCalibrationDisplay, StagesDisplay, ThresholdDisplay
 from emsco.report.summary import stage_flow
 
 
@@ -173,3 +173,37 @@ def test_every_threshold_in_use_is_drawn(threshold, lines):
     assert shares.texts[0].get_text() == "in use: " + ", ".join(
         f"{bar:g}" for bar in np.unique(clf.deployed_.rule.matrix(3))
     )
+
+
+def test_a_plot_within_limits_leaves_the_others_out(fitted):
+    front = fitted.front_
+    least = float(np.median(front.coverage))
+    display = front.plot(min_coverage=least)
+    (dots,) = display.ax_.collections
+    within = front.coverage >= least
+    assert_allclose(np.sort(dots.get_offsets()[:, 0]), np.sort(front.mean_cost[within]))
+    assert display.ax_.get_title() == f"{within.sum()} of {len(front)} Pareto-optimal designs"
+    low, high = display.ax_.get_xlim()
+    assert high - low < 1.2 * np.ptp(front.mean_cost[within]) + 1
+    with pytest.raises(NoSuchPointError, match="set max_cost"):
+        front.plot(max_cost=1e-6)
+    with pytest.raises(InvalidParameterError, match="min_coverage must be a share"):
+        front.plot(min_coverage=90)
+
+
+def test_an_evaluation_is_drawn_with_intervals_and_lines_of_buying_everything(fitted, evaluation):
+    display = evaluation.plot()
+    assert isinstance(display, EvaluationDisplay)
+    axis = display.ax_
+    levels = [
+        line.get_ydata()[0] for line in axis.lines if len(set(line.get_ydata())) == 1 and len(line.get_xdata()) == 2
+    ]
+    assert 100 * evaluation.everything.accuracy in levels
+    assert 100 * evaluation.always.accuracy in levels
+    (bars,) = axis.containers
+    drawn = [evaluation.points[i] for i in evaluation.shown_points() if sum(evaluation.points[i].answered)]
+    assert_allclose(bars.lines[0].get_xdata(), [result.mean_cost for result in drawn])
+    assert_allclose(bars.lines[0].get_ydata(), [100 * result.accuracy for result in drawn])
+    assert any(f"point {fitted.point_}, in use" in text.get_text() for text in axis.get_legend().get_texts())
+    _, axes = plt.subplots()
+    assert evaluation.plot(axes).ax_ is axes

@@ -33,6 +33,12 @@ def front():
     return make_front(designs, tally, np.array([1, 7, 2]), ties, resolve([3, 2, 5], ["age", "sex", "blood"]))
 
 
+def by_class():
+    """The front above with counts by class: of class sick, 2, 1 and 0 of 3 are found."""
+    counts = [[[4, 0, 3], [0, 2, 1]], [[5, 2, 0], [1, 1, 1]], [[0, 0, 7], [0, 0, 3]]]
+    return dataclasses.replace(front(), classes=("well", "sick"), confusion=np.array(counts))
+
+
 def test_points_are_fittest_first():
     f = front()
     assert len(f) == 3
@@ -78,6 +84,14 @@ def test_the_frame_says_what_is_bought_when():
     assert describe(np.array([0, 1]), ("a", "b")) == "a | b"
 
 
+def test_the_frame_has_figures_by_class():
+    frame = by_class().to_frame()
+    by_label = [name for name in frame if name.endswith(("sick", "sick_low", "sick_high"))]
+    assert by_label == ["recall_sick", "recall_sick_low", "recall_sick_high", "precision_sick"]
+    assert_allclose(frame["recall_sick"], by_class().recall[:, 1])
+    assert_allclose(frame["worst_recall"], by_class().worst_recall)
+
+
 def test_without_pandas_the_error_says_how_to_get_it(monkeypatch):
     original = builtins.__import__
 
@@ -91,8 +105,8 @@ def test_without_pandas_the_error_says_how_to_get_it(monkeypatch):
         front().to_frame()
 
 
-def test_printed_it_is_a_table_that_fits_the_line():
-    lines = str(front()).splitlines()
+def test_all_points_are_a_table_that_fits_the_line():
+    lines = front().to_text().splitlines()
     assert lines[1].split("  ")[-1] == "sex | age, blood"
     assert "60 %" in lines[1]
     assert " - " in lines[3]  # an accuracy of nothing
@@ -100,6 +114,11 @@ def test_printed_it_is_a_table_that_fits_the_line():
     assert short[1].endswith("...")
     assert len(short[1]) == 70
     assert short[2] == "... and 2 more"
+
+
+def test_printed_it_is_the_shortlist():
+    assert str(by_class()) == by_class().shortlist().to_text()
+    assert "<table" in by_class()._repr_html_()
 
 
 def test_repr_gives_the_ranges():
@@ -285,6 +304,53 @@ def test_limits_hold_for_the_simplest_too():
         f.choose(one_standard_error=True)
 
 
+def test_recall_and_precision_are_by_point_and_class():
+    f = by_class()
+    assert_allclose(f.recall, [[4 / 7, 2 / 3], [5 / 7, 1 / 3], [0, 0]])
+    assert_allclose(f.precision, [[1, 1], [5 / 6, 1 / 3], [np.nan, np.nan]])
+    assert_allclose(f.worst_recall, [4 / 7, 1 / 3, 0])
+    low, high = f.interval("recall")
+    assert (low[0, 1], high[0, 1]) == binomial_interval(2, 3)
+    assert_array_equal(f[1:].recall, f.recall[1:])
+
+
+def test_a_front_of_an_older_file_has_no_figures_by_class():
+    f = dataclasses.replace(front(), classes=("well", "sick"))
+    assert f.recall.shape == f.precision.shape == f.interval("recall")[0].shape == (3, 2)
+    assert np.isnan(f.worst_recall).all()
+    with pytest.raises(InvalidParameterError, match="min_recall needs counts by class"):
+        f.choose(min_recall=0.5)
+
+
+def test_points_are_chosen_by_class():
+    f = by_class()
+    assert f.choose(min_recall=0.5, best="cost") == 0
+    assert f.choose(min_recall={"sick": 0.3}, best="cost") == 1
+    assert f.choose(min_recall={"well": 0.6}, best="accuracy") == 1
+    assert f.choose(min_precision={"sick": 0.3}, best="cost") == 1
+    assert f.choose(min_precision=0.9) == 0
+    assert f.choose(min_recall=0, best="cost") == 2
+    assert f.order(min_recall={"sick": 0.3}, best="cost").tolist() == [1, 0]
+    assert f.choose(min_precision=0, best="cost") == 1  # a label that is never given has none
+
+
+def test_the_nearest_miss_of_a_class_is_offered():
+    with pytest.raises(NoSuchPointError, match=r"min_recall\[sick\] = 0.9; set min_recall\[sick\] = 0.6666") as caught:
+        by_class().choose(min_recall={"sick": 0.9})
+    assert caught.value.with_names({"min_recall": "--min-recall"}).endswith("set --min-recall sick=0.6666 instead.")
+    with pytest.raises(NoSuchPointError, match=r"set min_recall = 0.5714 instead"):
+        by_class().choose(min_recall=0.9)
+    with pytest.raises(NoSuchPointError, match=r"set max_cost = 4.5 or min_recall\[sick\] = 0.3333 instead"):
+        by_class().choose(max_cost=4, min_recall={"sick": 0.5})
+
+
+def test_limits_by_class_that_make_no_sense_are_explained():
+    with pytest.raises(InvalidParameterError, match=r"min_recall names \['ill'\]"):
+        by_class().choose(min_recall={"ill": 0.5})
+    with pytest.raises(InvalidParameterError, match="min_precision must be a share"):
+        by_class().choose(min_precision={"sick": 95})
+
+
 HEART = load_heart_failure()
 
 
@@ -302,7 +368,8 @@ def test_other_objectives_are_columns_and_can_be_chosen_by(fitted):
     assert list(f.extra) == ["fnr"]
     assert_array_equal(f.values[:, 1:], np.column_stack([f.mean_cost, f.n_stages, f.accuracy]))
     assert_array_equal(f.to_frame()["fnr"], f.values[:, 0])
-    assert "       fnr  buys" in str(f)
+    assert "       fnr  buys" in f.to_text()
+    assert "(fnr 0" in str(f)
     assert f.values[f.choose(best="fnr"), 0] == f.values[:, 0].min()
     assert f[:3].values.shape == (3, 4)
     assert f[1].values.tolist() == f.values[1].tolist()

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import pytest
 from sklearn.base import clone
 
-from emsco import BestFirst, Evolution, Exact, Loss, Objective, reference
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Loss, Objective, Recall, reference
 from emsco.deployed.evaluation import by_objectives
 from emsco.exceptions import InvalidParameterError
 from emsco.scoring.cache import StageCache
@@ -41,22 +41,47 @@ def late(counts):
 def named(name, n_classes):
     return {
         "loss": Loss(MATRIX[n_classes], REJECT[n_classes]),
+        "recall_1": Recall(1),
         "late": Objective("late", late),
         "early": Objective("early", lambda counts: -late(counts), maximise=False),
     }.get(name, name)
 
 
 NAMES = {
-    2: ["coverage", "accuracy", "cost", "fpr", "fnr", "stages", "worst_class_accuracy", "loss", "late", "early"],
-    3: ["coverage", "accuracy", "cost", "stages", "worst_class_accuracy", "loss", "late", "early"],
+    2: [
+        "coverage",
+        "accuracy",
+        "cost",
+        "fpr",
+        "fnr",
+        "stages",
+        "worst_class_accuracy",
+        "worst_class_recall",
+        "recall_1",
+        "loss",
+        "late",
+        "early",
+    ],
+    3: [
+        "coverage",
+        "accuracy",
+        "cost",
+        "stages",
+        "worst_class_accuracy",
+        "worst_class_recall",
+        "recall_1",
+        "loss",
+        "late",
+        "early",
+    ],
 }
-UP = {"coverage", "accuracy", "worst_class_accuracy", "late"}
+UP = {"coverage", "accuracy", "worst_class_accuracy", "worst_class_recall", "recall_1", "late"}
 
 
 def scoring(p, threshold, names):
     """The fast path: aims, and a cascade that scores by them."""
     class_counts = np.bincount(p.y_validation, minlength=p.n_classes)
-    aims = check_objectives([named(name, p.n_classes) for name in names], class_counts)
+    aims = check_objectives([named(name, p.n_classes) for name in names], class_counts, range(p.n_classes))
     n_classes = p.n_classes if aims.by_class else 0
     size = {"n_units": p.prices.n_units, "threshold": threshold, "max_bytes": 2**24}
     cache = StageCache(LogisticTrainer(p), p.y_validation, **size, n_classes=n_classes)
@@ -80,6 +105,8 @@ def plainly(p, threshold, names):
                 "fpr": reference.error_rate(answers, truth, 0),
                 "fnr": reference.error_rate(answers, truth, 1),
                 "worst_class_accuracy": reference.worst_class_accuracy(answers, truth),
+                "worst_class_recall": min(reference.recall(answers, truth, true) for true in set(truth)),
+                "recall_1": reference.recall(answers, truth, 1),
                 "loss": reference.loss(answers, truth, MATRIX[p.n_classes], REJECT[p.n_classes]),
                 "late": Fraction(1 - reference.stage_count(design) - silent),
                 "early": -Fraction(1 - reference.stage_count(design) - silent),
@@ -343,6 +370,14 @@ def test_error_rates_are_for_two_classes():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
+        (lambda: Recall(["sick"]), "give its label instead of"),
+        (lambda: Recall(""), "give its label instead of"),
+        (
+            lambda: check_objectives(["cost", Recall("ill")], np.array([1, 2]), ["sick", "well"]),
+            r"objectives has Recall\('ill'\), but the classes are \['sick', 'well'\]",
+        ),
+        (lambda: check_objectives(["cost", Recall("1"), Recall(1)], np.array([1, 2]), [0, 1]), "has recall_1 twice"),
+        (lambda: check_objectives(["cost", Objective("recall_x", late)], np.array([1, 2])), "rename it"),
         (lambda: Loss([[0, 1]], 0), r"a row and a column per class; got one of shape \(1, 2\)"),
         (lambda: Loss([0, 1], 0), "a row and a column per class"),
         (lambda: Loss([[0, -1], [1, 0]], 0), "numbers of at least 0"),
@@ -367,8 +402,17 @@ def test_held_out_rows_are_worth_what_the_same_rows_are_when_they_judge():
     )
     others = X[100:], y[100:]
     clf.fit(X[:100], y[:100], *others)
-    worth = by_objectives(clf.objectives, clf.evaluate(*others).points)
+    worth = by_objectives(clf.objectives, clf.evaluate(*others).points, [0, 1])
     assert list(worth) == ["fnr", "fpr", "loss", "late"]
     for name, values in worth.items():
         assert_allclose(values, clf.front_.values[:, clf.front_.objectives.index(name)], rtol=1e-12)
-    assert by_objectives(None, clf.evaluate(*others).points) == {}
+    assert by_objectives(None, clf.evaluate(*others).points, [0, 1]) == {}
+
+
+def test_a_search_by_recall_has_the_recall_of_its_front():
+    X, y = patients()
+    objectives = ["cost", Recall(y[0]), "worst_class_recall", "coverage"]
+    search = Evolution(population_size=20, max_generations=3)
+    front = EMSCOClassifier(threshold=0.7, objectives=objectives, search=search, random_state=0).fit(X, y).front_
+    assert_allclose(front.values[:, 1], front.recall[:, front.classes.index(y[0])])
+    assert_allclose(front.values[:, 2], front.worst_recall)

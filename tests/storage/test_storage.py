@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import emsco
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Loss, MultiStageClassifier, Objective, Prices
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Loss, MultiStageClassifier, Objective, Prices, Recall
 from emsco.datasets import load_heart_failure
 from emsco.exceptions import InvalidParameterError, MissingDependencyError, ModelFileError
 from emsco.report.learning import learning_record
@@ -37,7 +37,7 @@ from emsco.report.summary import summarise
 from emsco.storage import container, estimators, model_file
 from emsco.storage.container import MAX_BYTES, MAX_MEMBERS, pack, unpack
 from emsco.storage.fields import Fields
-from emsco.storage.parameters import costs_from_json, costs_to_json
+from emsco.storage.parameters import costs_from_json, costs_to_json, parameters_from_json, parameters_to_json
 from tests.classifiers import fixed
 from tests.storage import fuzz_models
 from tests.storage.fuzz_models import saved, zipped
@@ -316,7 +316,7 @@ CHOSEN = ("fnr", Loss([[0, 1], [5.5, 0]], reject=[0.1, 0.2]), "stages", "accurac
 
 def test_chosen_objectives_and_choices_come_back(tmp_path):
     X, y = patients()
-    choice = {"best": "loss", "max_cost": np.float64(40)}
+    choice = {"best": "loss", "max_cost": np.float64(40), "min_recall": {"dies": 0.1}, "min_precision": 0.0}
     clf = fixed(PANEL, objectives=CHOSEN, choose=choice, search=QUICK, random_state=0).fit(X, y)
     again = round_trip(clf, tmp_path)
     assert again.get_params() == clf.get_params()
@@ -330,6 +330,16 @@ def test_chosen_objectives_and_choices_come_back(tmp_path):
     assert (again.objectives, again.choose) == (None, "knee")
     assert_same(clf, again, X, y)
     assert again.front_.objectives[-1] == "late"
+
+
+def test_a_recall_comes_back():
+    parameters = {"objectives": ("cost", Recall("sick"), Recall(1)), "choose": {"min_recall": {"sick": 0.9, 1: 0.8}}}
+    record = json.loads(json.dumps(parameters_to_json(parameters)))
+    assert parameters_from_json(Fields(record, "parameters"), parameters) == parameters
+    for wrong in ({"objectives": [{"recall": ["sick"]}, "cost"]}, {"choose": {"min_recall": [["sick"]]}},
+                  {"choose": {"min_recall": [[None, 0.5]]}}, {"choose": {"best": [["a", 1]]}}):  # fmt: skip
+        with pytest.raises(ModelFileError):
+            parameters_from_json(Fields(wrong, "parameters"), parameters)
 
 
 def test_files_from_before_there_was_a_choice_of_objectives_are_read(tmp_path):
@@ -754,7 +764,7 @@ def test_millions_of_designs_are_refused_at_once(small, tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes as POSIX has them")
 def test_a_pipe_is_refused_at_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(ModelFileError, match="not a regular file; copy the model to a file first"):
+    with pytest.raises(ModelFileError, match=r"^'[^']*' is not a regular file; copy the model to a file first\.$"):
         emsco.load(tmp_path / "pipe")
 
 

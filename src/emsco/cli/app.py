@@ -9,6 +9,7 @@ import click
 
 from emsco import __version__
 from emsco.cli.ask import ask
+from emsco.cli.compare import compare
 from emsco.cli.demo import demo
 from emsco.cli.evaluate import evaluate
 from emsco.cli.experiments import experiments
@@ -19,6 +20,7 @@ from emsco.cli.inspect import inspect
 from emsco.cli.options import INTERRUPTED, fail, show_warning
 from emsco.cli.predict import predict
 from emsco.cli.report import report
+from emsco.cli.retrain import retrain
 from emsco.cli.use import use
 
 _HELP = """Classifiers that buy their features in stages, answer early, and reject cases that remain uncertain.
@@ -60,7 +62,7 @@ def emsco() -> None:
     """Hold the commands; the help text is ``_HELP``."""
 
 
-for _command in (fit, front, use, predict, evaluate, report, ask, inspect, export, demo, experiments):
+for _command in (fit, front, use, predict, evaluate, compare, retrain, report, ask, inspect, export, demo, experiments):
     emsco.add_command(_command)
 
 

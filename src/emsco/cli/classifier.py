@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from emsco.cli.options import OBJECTIVES, choice_of
+from emsco.cli.options import OBJECTIVES, choice_of, limits_of, recalled
 from emsco.exceptions import MissingDependencyError
 
 ESTIMATORS = ["tree", "forest", "boosting", "naive-bayes"]
@@ -51,6 +51,8 @@ class FitOptions:
     max_cost: float | None
     min_coverage: float | None
     min_accuracy: float | None
+    min_recall: tuple[str, ...]
+    min_precision: tuple[str, ...]
     best: str | None
     knee: bool
     one_standard_error: bool
@@ -100,11 +102,12 @@ def classifier_of(options: FitOptions, prices: Any, y: Any) -> Any:
 def choose_of(options: FitOptions) -> str | dict[str, Any] | None:
     """Return how a point of the front is chosen."""
     best = options.best
-    if best in OBJECTIVES[3:] and best not in options.objectives:
+    if best is not None and (best in OBJECTIVES[3:] or recalled(best)) and best not in options.objectives:
         raise click.UsageError(f"--best {best}: the search has no such objective; give --objective {best} and others.")
-    return choice_of(
-        options.max_cost, options.min_coverage, options.min_accuracy, best, options.knee, options.one_standard_error
+    within = limits_of(
+        options.max_cost, options.min_coverage, options.min_accuracy, options.min_recall, options.min_precision
     )
+    return choice_of(within, best, options.knee, options.one_standard_error)
 
 
 def threshold_of(options: FitOptions) -> Any:
@@ -210,10 +213,12 @@ def _objectives(names: tuple[str, ...], loss: Path | None, y: Any) -> tuple[Any,
     import numpy as np
 
     from emsco.scoring.loss_files import read_loss
+    from emsco.scoring.objectives import Recall
 
     if ("loss" in names) != (loss is not None):
         raise click.UsageError("--objective loss and --loss FILE go together.")
     if len(names) == 1:
         raise click.UsageError("give --objective twice or more: one objective alone has no front.")
     prices = None if loss is None else read_loss(loss, [str(label) for label in np.unique(y).tolist()])
-    return tuple(prices if name == "loss" else name for name in names) or None
+    own = {"loss": prices, **{name: Recall(label) for name in names if (label := recalled(name)) is not None}}
+    return tuple(own.get(name, name) for name in names) or None

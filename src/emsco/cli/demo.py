@@ -64,9 +64,9 @@ def show_heart_failure(report: Path | None = None) -> None:
     print(
         f"{len(clf.front_)} of {certificate.n_designs:,} designs of up to 10 stages are Pareto-optimal; the list is "
         f"complete:\n{certificate.n_walked:,} designs were evaluated and the others ruled out, in "
-        f"{clf.search_seconds_:.1f} s.\nFittest first, on {clf.front_.n_samples} {judged(clf.deployed_)} patients:\n"
+        f"{clf.search_seconds_:.1f} s.\nA shortlist, on {clf.front_.n_samples} {judged(clf.deployed_)} patients:\n"
     )
-    print(clf.front_)
+    print(clf.front_.shortlist(in_use=clf.point_))
     print(f"\nIn use: point {clf.point_}, with the best sum of coverage, accuracy and saved share of the price.")
     print("Its results on the held-out patients:")
     evaluation = clf.evaluate(table.take(held_out), heart.target[held_out])

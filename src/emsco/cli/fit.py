@@ -24,6 +24,7 @@ from emsco.cli.options import (
     ONE_ERROR,
     OPTIONS,
     Command,
+    Figure,
     fail,
     limits,
     not_over,
@@ -137,7 +138,7 @@ class _StageEncoding(click.Choice[str]):
     "--objective",
     "objectives",
     multiple=True,
-    type=click.Choice(OBJECTIVES),
+    type=Figure(OBJECTIVES),
     help="What the search optimises; give two or more. fpr and fnr: false positives and negatives; the second class in "
     "sorted order is the positive one.  [default: coverage, accuracy, cost]",
 )

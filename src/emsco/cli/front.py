@@ -4,10 +4,10 @@ from pathlib import Path
 
 import click
 
-from emsco.cli.options import AS_JSON, FIGURES, MODEL, Command, limits
+from emsco.cli.options import AS_JSON, FIGURES, MODEL, Command, Figure, limits, limits_of
 from emsco.cli.reading import load_model
 
-_SHOWN = 20  # points, unless all are asked for
+_SHOWN = 20  # points within limits, unless all are asked for
 
 
 @click.command(cls=Command, names={"best": "--sort"}, short_help="List the Pareto-optimal designs.")
@@ -15,26 +15,27 @@ _SHOWN = 20  # points, unless all are asked for
 @limits
 @click.option(
     "--sort",
-    type=click.Choice(FIGURES),
+    type=Figure(FIGURES),
     metavar="FIGURE",
-    default="fitness",
-    show_default=True,
-    help="fitness, accuracy, coverage, cost, combined, or an objective of the search.",
+    help="fitness, accuracy, coverage, cost, combined, or an objective of the search.  [default: fitness]",
 )
-@click.option("--all", "show_all", is_flag=True, help=f"Show all points, not the first {_SHOWN}.")
+@click.option("--all", "show_all", is_flag=True, help=f"Show all points, not a shortlist or the first {_SHOWN}.")
 @AS_JSON
 def front(
     model: Path,
     max_cost: float | None,
     min_coverage: float | None,
     min_accuracy: float | None,
-    sort: str,
+    min_recall: tuple[str, ...],
+    min_precision: tuple[str, ...],
+    sort: str | None,
     show_all: bool,
     as_json: bool,
 ) -> None:
-    """List the Pareto-optimal designs of MODEL, with their figures on the validation rows.
+    """List Pareto-optimal designs of MODEL, with their figures on the validation rows.
 
-    With limits, only the designs within them.
+    By default a shortlist of about ten clearly different ones, each with the reason to take it. With limits, the
+    designs within them; with --sort, the best by a figure; with --all, all of them.
     """
     from emsco.report import console as show
     from emsco.report import records
@@ -42,14 +43,18 @@ def front(
 
     clf = load_model(model, searched=True)
     points = clf.front_
-    listed = points.order(max_cost=max_cost, min_coverage=min_coverage, min_accuracy=min_accuracy, best=sort).tolist()
+    within = limits_of(max_cost, min_coverage, min_accuracy, min_recall, min_precision)
+    listed = points.order(**within, best=sort or "fitness").tolist()
     if as_json:
-        records.print_json([records.point_record(clf.deployed_, i) for i in listed])
+        reasons = {pick.point: pick.reason for pick in points.shortlist(in_use=clf.point_)}
+        records.print_json([{**records.point_record(clf.deployed_, i), "shortlisted": reasons.get(i)} for i in listed])
+        return
+    optimistic = f"optimistic: the designs were selected on the same {points.n_samples} {judged(clf.deployed_)} rows."
+    if not (within or sort or show_all):
+        show.print_shortlist(clf.deployed_)
+        show.say(f"The figures are {optimistic}")
         return
     show.print_front(clf.deployed_, listed if show_all else listed[:_SHOWN])
     if not show_all and len(listed) > _SHOWN:
         click.echo(f"... and {len(listed) - _SHOWN} more: --all")
-    show.say(
-        f"{len(listed)} of {len(points)} designs, * in use. The figures are optimistic: the designs were selected on "
-        f"the same {points.n_samples} {judged(clf.deployed_)} rows."
-    )
+    show.say(f"{len(listed)} of {len(points)} designs, * in use. The figures are {optimistic}")

@@ -20,11 +20,10 @@ def inspect(model: Path, as_json: bool) -> None:
     if as_json:
         records.print_json(records.facts_record(clf.deployed_))
         return
-    shown_below = ("prices", "stages", "never")
+    shown_below = ("prices", "stages", "never", "in use", "test")
     facts = {name: value for name, value in records.facts_record(clf.deployed_).items() if name not in shown_below}
     facts["learning"] = " ".join(facts["learning"]["in_words"])
     show.print_facts({**facts, **clf.notes_})
     show.print_prices(clf.deployed_)
     show.print_stages(clf.deployed_, clf.evaluation_)
-    if clf.evaluation_ is not None:
-        show.print_results(clf.deployed_, clf.evaluation_)
+    show.print_results(clf.deployed_, clf.evaluation_)

@@ -23,6 +23,8 @@ OPTIONS = {  # a parameter of the library, and the option that sets it
     "max_stages": "--max-stages",
     "min_accuracy": "--min-accuracy",
     "min_coverage": "--min-coverage",
+    "min_precision": "--min-precision",
+    "min_recall": "--min-recall",
     "n_jobs": "--jobs",
     "objectives": "--objective",
     "one_standard_error": "--one-standard-error",
@@ -41,9 +43,41 @@ OPTIONS = {  # a parameter of the library, and the option that sets it
     "validation": "--validation",
     "y": "--target",
 }
-OBJECTIVES = ["coverage", "accuracy", "cost", "fpr", "fnr", "stages", "worst_class_accuracy", "loss"]
+OBJECTIVES = [
+    "coverage",
+    "accuracy",
+    "cost",
+    "fpr",
+    "fnr",
+    "stages",
+    "worst_class_accuracy",
+    "worst_class_recall",
+    "loss",
+]
 FIGURES = ["fitness", "combined", *OBJECTIVES]  # that points of a front can be sorted by, and chosen
 NO_WORSE = "no_worse"  # as in emsco.scoring.choice, which would load numpy
+
+_RECALL = "recall_"  # begins the name of the recall of a class
+
+
+class Figure(click.Choice[str]):
+    """The name of a figure: one of the choices, or recall_CLASS."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return a name, or fail."""
+        return value if recalled(value) else super().convert(value, param, ctx)
+
+
+def recalled(figure: str) -> str | None:
+    """Return the class whose recall a figure is; None if it is another figure.
+
+    Examples
+    --------
+    >>> recalled("recall_sick"), recalled("coverage")
+    ('sick', None)
+    """
+    return figure.removeprefix(_RECALL) or None if figure.startswith(_RECALL) else None
+
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 MODEL = click.argument("model", type=FILE, metavar="MODEL")
@@ -53,7 +87,7 @@ FILE_ENCODING = click.option("--file-encoding", default="utf-8", show_default=Tr
 TRUTH = click.option("--target", metavar="COLUMN", help="Column that holds the true label.  [default: as in fit]")
 BEST = click.option(
     "--best",
-    type=click.Choice([NO_WORSE, *FIGURES]),
+    type=Figure([NO_WORSE, *FIGURES]),
     metavar="FIGURE",
     help="Figure that decides between the designs within the limits: fitness, accuracy, coverage, cost, combined "
     "(coverage + accuracy + saved share of the price of all features), or an objective of the search. no_worse: the "
@@ -73,25 +107,66 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def limits(command: _Function) -> _Function:
     """Add the options that keep points of the front within limits."""
     for option in (
+        click.option(
+            "--min-precision", multiple=True, metavar="[CLASS=]SHARE",
+            help="Least share of the labels of a class, or of each class, that are correct; repeatable.",
+        ),
+        click.option(
+            "--min-recall", multiple=True, metavar="[CLASS=]SHARE",
+            help="Least share of the cases of a class, or of each class, that get its label, such as sick=0.95; "
+            "repeatable.",
+        ),
         click.option("--min-accuracy", type=float, metavar="SHARE", help="Least share of correct labels."),
         click.option("--min-coverage", type=float, metavar="SHARE", help="Least share of labelled cases."),
         click.option("--max-cost", type=float, metavar="PRICE", help="Highest mean cost per case."),
-    ):
+    ):  # fmt: skip
         command = option(command)
     return command
 
 
-def choice_of(
+def limits_of(
     max_cost: float | None,
     min_coverage: float | None,
     min_accuracy: float | None,
-    best: str | None,
-    knee: bool,
-    one_standard_error: bool,
+    min_recall: tuple[str, ...],
+    min_precision: tuple[str, ...],
+) -> dict[str, Any]:
+    """Return the limits that options set, as arguments of ``Front.choose``."""
+    figures: dict[str, Any] = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy}
+    figures["min_recall"] = shares_of("--min-recall", min_recall)
+    figures["min_precision"] = shares_of("--min-precision", min_precision)
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def shares_of(option: str, given: tuple[str, ...]) -> float | dict[str, float] | None:
+    """Return a share for all classes, or shares by class; None if there are none.
+
+    Examples
+    --------
+    >>> shares_of("--min-recall", ("0.9",)), shares_of("--min-recall", ("sick=0.95", "well=0.5"))
+    (0.9, {'sick': 0.95, 'well': 0.5})
+    """
+    if not given:
+        return None
+    pairs = [text.rpartition("=") for text in given]
+    labels = [label.strip() for label, _, _ in pairs]
+    said = " ".join(f"{option} {text}" for text in given)
+    try:
+        numbers = [float(number) for _, _, number in pairs]
+    except ValueError:
+        raise click.UsageError(f"{said}: give a share such as 0.9, or CLASS=SHARE for some classes.") from None
+    if labels == [""]:
+        return numbers[0]
+    if "" in labels or len(set(labels)) < len(labels):
+        raise click.UsageError(f"{said}: give one share for all classes, or one for each class that is named.")
+    return dict(zip(labels, numbers, strict=True))
+
+
+def choice_of(
+    limits: Mapping[str, Any], best: str | None, knee: bool, one_standard_error: bool
 ) -> str | dict[str, Any] | None:
     """Return how the options choose a point, as ``choose`` of a classifier; None if no option was given."""
-    figures = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy, "best": best}
-    given: dict[str, Any] = {name: value for name, value in figures.items() if value is not None}
+    given = {**limits, **({} if best is None else {"best": best})}
     if one_standard_error:
         if best not in ("accuracy", "coverage", "cost", "combined"):
             raise click.UsageError("--one-standard-error needs --best accuracy, coverage, cost or combined.")

@@ -3,6 +3,8 @@
 Commands see a classifier through its public attributes and through the functions of this file.
 """
 
+from collections.abc import Sequence
+from hashlib import file_digest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,23 +73,46 @@ def read_labelled(
     return table.select(features), y, int(known.size)
 
 
-def evaluate_file(clf: Any, data: Path, target: str | None, file_encoding: str) -> "Evaluation":
-    """Return the results of a classifier on the labelled cases of a file."""
+def read_for(clfs: Sequence[Any], data: Path, target: str | None, file_encoding: str) -> tuple[Any, Any, int]:
+    """Return the labelled cases of a file as classifiers know them: features, labels, and how many rows these are.
+
+    A column is read as numbers if every classifier that knows it does so.
+    """
     from emsco.data.encoding import NumberCode
     from emsco.data.files import TableFile
 
-    target = target or clf.notes_.get("target")
+    target = target or next((clf.notes_["target"] for clf in clfs if clf.notes_.get("target")), None)
     if target is None:
         raise click.UsageError("the model does not know which column holds the label; give --target.")
     file = TableFile(data, encoding=file_encoding)
     file.require([target])
-    codes = column_codes(clf)
-    features = [code.name for code in codes if code.name in file.names]
+    numeric: dict[str, bool] = {}
+    for code in (code for clf in clfs for code in column_codes(clf)):
+        numeric[code.name] = numeric.get(code.name, True) and isinstance(code, NumberCode)
+    features = [name for name in numeric if name in file.names and name != target]
     if not features:
         raise click.UsageError(f"{data} has none of the columns that the model knows.")
-    numbers = [code.name for code in codes if isinstance(code, NumberCode)]
-    if clf.classes_.dtype.kind in "iuf":
+    numbers = [name for name, is_number in numeric.items() if is_number and name in file.names]
+    if all(clf.classes_.dtype.kind in "iuf" for clf in clfs):
         numbers.append(target)
-    X, y, _ = read_labelled(file, features, target, numbers)
+    return read_labelled(file, features, target, numbers)
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 checksum of a file."""
+    with path.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
+def warn_if_seen(clf: Any, name: str, data: Path) -> None:
+    """Warn if a model was trained on the cases that are to judge it."""
+    known = [clf.notes_.get(note) for note in ("data sha256", "retrained on sha256")]
+    if any(known) and digest_of(data) in known:
+        show_warning(f"{name} was trained on cases of {data}; its figures on them are optimistic.")
+
+
+def evaluate_file(clf: Any, data: Path, target: str | None, file_encoding: str) -> "Evaluation":
+    """Return the results of a classifier on the labelled cases of a file."""
+    X, y, _ = read_for([clf], data, target, file_encoding)
     evaluation: Evaluation = clf.evaluate(X, y)
     return evaluation

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from emsco.cli.options import AS_JSON, BEST, KNEE, MODEL, ONE_ERROR, Command, choice_of, limits
+from emsco.cli.options import AS_JSON, BEST, KNEE, MODEL, ONE_ERROR, Command, choice_of, limits, limits_of
 from emsco.cli.reading import chosen_point, load_model
 
 
@@ -22,6 +22,8 @@ def use(
     max_cost: float | None,
     min_coverage: float | None,
     min_accuracy: float | None,
+    min_recall: tuple[str, ...],
+    min_precision: tuple[str, ...],
     best: str | None,
     knee: bool,
     one_standard_error: bool,
@@ -31,7 +33,8 @@ def use(
     from emsco.report import console as show
     from emsco.report import records
 
-    choice = choice_of(max_cost, min_coverage, min_accuracy, best, knee, one_standard_error)
+    within = limits_of(max_cost, min_coverage, min_accuracy, min_recall, min_precision)
+    choice = choice_of(within, best, knee, one_standard_error)
     if point is not None and choice is not None:
         raise click.UsageError(f"give the number of a point, {point}, or how to choose one; not both.")
     if point is None and choice is None:

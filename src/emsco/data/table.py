@@ -5,6 +5,7 @@ bought may hold anything.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -137,6 +138,29 @@ class BlankedTable(Table):
     def is_categorical(self, position: int) -> bool:
         """Return whether the table declares a column to be categories."""
         return self._table.is_categorical(position)
+
+    def numbers(self) -> None:
+        """Return None: nothing needs it."""
+
+
+class ArrangedTable(Table):
+    """Some columns of a table, in another order and under other names."""
+
+    def __init__(self, table: Table, positions: Sequence[int], names: Sequence[str], *, named: bool) -> None:
+        self._table = table
+        self._positions = tuple(positions)
+        self.names = tuple(names)
+        self.named = named
+        self.index = table.index
+        self.n_rows = table.n_rows
+
+    def column(self, position: int) -> NDArray[Any]:
+        """Return a column as ``Table.column`` does."""
+        return self._table.column(self._positions[position])
+
+    def is_categorical(self, position: int) -> bool:
+        """Return whether the table declares a column to be categories."""
+        return self._table.is_categorical(self._positions[position])
 
     def numbers(self) -> None:
         """Return None: nothing needs it."""

@@ -34,7 +34,7 @@ def make_bunch(
     values: Values,
     names: Sequence[str],
     *,
-    prices: Mapping[str, int] | Prices,
+    prices: Mapping[str, float] | Prices,
     description: str,
     license: str,
     categories: Sequence[str] = (),

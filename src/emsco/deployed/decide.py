@@ -13,10 +13,13 @@ from emsco.data.encoding import Encoder
 from emsco.data.table import Rows, Table, data_frame, infinite_cell
 from emsco.deployed import _rows as rows
 from emsco.exceptions import InvalidEstimatorError, InvalidInputError, MissingColumnError
+from emsco.markup import Sheet, facts_sheet
 from emsco.scoring.rejection import Threshold, as_rule
+from emsco.scoring.words import tenths
 from emsco.stages.base import StageModel, outcomes_of
 from emsco.stages.logistic import LogisticModel
 
+_MOST_SHOWN = 10  # rows in a notebook
 _ROWS_AT_ONCE = 2**14  # a few encoded columns of so many rows fit the second-level cache; also bounds the memory
 _ROWS_PER_THREAD = 2**18  # fewer are done almost before a second thread has started
 
@@ -47,6 +50,10 @@ class Stage:
 
     def __repr__(self) -> str:
         return f"Stage(features={list(self.features)}, price={self.price:g}, model={type(self.model).__name__})"
+
+    def _repr_html_(self) -> str:
+        facts = {"buys": ", ".join(self.features), "price": f"{self.price:,.6g}", "model": type(self.model).__name__}
+        return facts_sheet(facts.items()).to_html("Stage")
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +107,23 @@ class Decisions:
             f"<Decisions of {n} rows: {int(self.conclusive.sum())} conclusive, mean cost {self.cost.mean():g}, "
             f"left at stages {np.bincount(self.stage).tolist()}>"
         )
+
+    def _repr_html_(self) -> str:
+        """Return the first decisions as a table, with what became of all of them."""
+        n = len(self)
+        rows = []
+        for i in range(min(n, _MOST_SHOWN)):
+            name = str(i if self.index is None else self.index[i])
+            label = str(self.label.data[i]) if self.conclusive[i] else "no label"
+            rows.append((name, label, f"{self.confidence[i]:.3f}", str(self.stage[i] + 1), f"{self.cost[i]:,.2f}"))
+        notes = [f"{n - len(rows):,} more rows: to_frame()."] if n > len(rows) else []
+        title = f"{n:,} rows"
+        if n:
+            left = ", ".join(f"{count:,} at stage {j + 1}" for j, count in enumerate(np.bincount(self.stage)))
+            notes.append(f"Decided: {left}.")
+            title += f": {tenths(self.conclusive.mean())} labelled, mean cost {self.cost.mean():,.2f}"
+        head = ("row", "label", "confidence", "stage", "cost")
+        return Sheet(head, tuple(rows), (0, 1), (), tuple(notes)).to_html(title)
 
     def to_frame(self) -> Any:
         """Return a pandas DataFrame, a row per input, with its index; the label of a rejected one is missing."""

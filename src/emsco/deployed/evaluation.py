@@ -1,17 +1,34 @@
 """How designs do on labelled rows that neither training nor search saw: counts, then figures with intervals."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray
+from emsco.data.table import data_frame
 from emsco.deployed.decide import Decisions
-from emsco.exceptions import InvalidInputError, InvalidTargetError
-from emsco.scoring.intervals import binomial_interval, mean_intervals
+from emsco.exceptions import InvalidInputError, InvalidTargetError, NoSuchPointError
+from emsco.markup import Sheet, line_width
+from emsco.scoring.classes import (
+    base_rate,
+    class_columns,
+    class_sheet,
+    precision_of,
+    recall_intervals,
+    recall_of,
+    worst_recall,
+)
+from emsco.scoring.front import Front
+from emsco.scoring.intervals import binomial_interval, check_level, mean_intervals
 from emsco.scoring.objectives import PAPER, Aims, Counts
+from emsco.scoring.words import NEVER_FOUND, tenths, tenths_of_worst
+
+if TYPE_CHECKING:
+    from emsco.deployed.display import EvaluationDisplay
 
 
 @dataclass(frozen=True)
@@ -61,6 +78,26 @@ class Result:
         """Rows that left at each stage, with or without a label."""
         return (*self.answered[:-1], self.answered[-1] + self.n_rejected)
 
+    @property
+    def recall(self) -> FloatArray:
+        """Share of each class that got its own label, (n_classes,); NaN for a class without rows."""
+        return recall_of(self.confusion)
+
+    @property
+    def precision(self) -> FloatArray:
+        """Share of each label that is right, (n_classes,); NaN for a label that was never given."""
+        return precision_of(self.confusion)
+
+    @property
+    def worst_recall(self) -> float:
+        """Least recall of a class that has rows."""
+        return float(worst_recall(self.confusion))
+
+    def recall_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
+        """Return the ends of the exact confidence intervals of the recalls, (n_classes,) each."""
+        check_level(level)
+        return recall_intervals(self.confusion, level)
+
     def interval(self, figure: str, level: float = 0.95) -> tuple[float, float]:
         """Return the confidence interval of "coverage", "accuracy" or "mean_cost" on new rows of the same kind.
 
@@ -74,19 +111,21 @@ class Result:
         return float(low[0]), float(high[0])
 
 
-def by_objectives(objectives: Sequence[Any] | None, results: Sequence[Result]) -> dict[str, FloatArray]:
+def by_objectives(
+    objectives: Sequence[Any] | None, results: Sequence[Result], classes: Sequence[Any]
+) -> dict[str, FloatArray]:
     """Return what results are worth by the objectives that a search had besides coverage, accuracy, cost and stages.
 
     Examples
     --------
     >>> result = Result((6, 2), (5, 2), 2, (1.0, 3.0), ((4, 1, 1), (0, 3, 1)))
-    >>> by_objectives(["cost", "fpr", "fnr"], [result])
+    >>> by_objectives(["cost", "fpr", "fnr"], [result], ["ham", "spam"])
     {'fpr': array([0.16666667]), 'fnr': array([0.])}
     """
     if objectives is None:
         return {}
     confusion = np.array([result.confusion for result in results])
-    aims = Aims(objectives, confusion[0].sum(axis=1))
+    aims = Aims(objectives, confusion[0].sum(axis=1), classes)
     values = aims.values(
         Counts(
             results[0].n_rows,
@@ -101,9 +140,9 @@ def by_objectives(objectives: Sequence[Any] | None, results: Sequence[Result]) -
     return {name: column for name, column in zip(aims.names, values.T, strict=True) if name not in (*PAPER, "stages")}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Results of every point of a front on the same rows, beside buying everything.
+    """Results of every point of a front on the same rows, beside buying everything. It prints as a table.
 
     Attributes
     ----------
@@ -114,27 +153,190 @@ class Evaluation:
     always : Result
         All features bought at once, and an answer for every row.
     classes : tuple
+    front : Front or None
+        Figures of the points on the validation rows; None if the design was given.
+    point : int
+        The point in use.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from emsco import EMSCOClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = EMSCOClassifier(costs=[1, 1, 5, 5], random_state=0).fit(X[::2], y[::2])
+    >>> evaluation = clf.evaluate(X[1::2], y[1::2])
+    >>> evaluation.base_rate
+    'Always answering "0": 33.3 % correct, 0 % of "1" and "2" found.'
+    >>> bool((evaluation.at_cost([6, 12])["validation_cost"] <= [6, 12]).all())
+    True
     """
 
     points: tuple[Result, ...]
     everything: Result
     always: Result
     classes: tuple[Any, ...]
+    front: Front | None = field(default=None, compare=False)
+    point: int = field(default=0, compare=False)
 
     @property
     def n_rows(self) -> int:
         """Rows judged."""
         return self.everything.n_rows
 
+    @property
+    def in_use(self) -> Result:
+        """Result of the point in use."""
+        return self.points[self.point]
+
+    @property
+    def base_rate(self) -> str:
+        """What always answering the most frequent class would score on these rows, as a sentence."""
+        return base_rate([sum(row) for row in self.everything.confusion], self.classes)
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists and numbers, as JSON has them."""
-        return {**asdict(self), "classes": [getattr(label, "item", lambda x=label: x)() for label in self.classes]}
+        """Return plain lists and numbers, as JSON has them; the front is not part of them."""
+        return {
+            "points": [asdict(result) for result in self.points],
+            "everything": asdict(self.everything),
+            "always": asdict(self.always),
+            "classes": [getattr(label, "item", lambda x=label: x)() for label in self.classes],
+        }
 
     @classmethod
-    def from_dict(cls, record: Mapping[str, Any], classes: Sequence[Any]) -> "Evaluation":
-        """Return what ``to_dict`` wrote; the classes come from the classifier."""
+    def from_dict(
+        cls, record: Mapping[str, Any], classes: Sequence[Any], *, front: Front | None = None, point: int = 0
+    ) -> "Evaluation":
+        """Return what ``to_dict`` wrote; the classes, the front and the point in use come from the classifier."""
         points = tuple(_result(r) for r in record["points"])
-        return cls(points, _result(record["everything"]), _result(record["always"]), tuple(classes))
+        return cls(points, _result(record["everything"]), _result(record["always"]), tuple(classes), front, point)
+
+    def shown_points(self, n: int = 8) -> list[int]:
+        """Return up to ``n`` points, cheapest first: the one in use and others of the front's shortlist."""
+        return [self.point] if self.front is None else self.front.shortlist(n, in_use=self.point).points
+
+    def to_frame(self) -> Any:
+        """Return a pandas DataFrame with one row per point: its figures on these rows, by class too.
+
+        ``_low`` and ``_high`` are the ends of 95 % confidence intervals.
+        """
+        return data_frame({"in_use": [i == self.point for i in range(len(self.points))], **_columns(self, self.points)})
+
+    def at_cost(self, budgets: Iterable[float], *, min_coverage: float = 0.9) -> Any:
+        """Return the figures on these rows of the best point for each budget, as a pandas DataFrame.
+
+        The point is chosen by the validation rows alone, as before a test: of the points whose mean cost there is
+        within the budget and whose coverage there is at least ``min_coverage``, the most accurate. If no point within
+        the budget has that coverage, it is the one with the most. The mean cost on these rows can therefore exceed
+        the budget a little. A budget below the cheapest point has a row without figures.
+
+        Parameters
+        ----------
+        budgets : iterable of float
+            Mean costs per case.
+        min_coverage : float
+            Least share of labelled cases, on the validation rows.
+
+        Raises
+        ------
+        InvalidInputError
+            There is no front: the design was given.
+        """
+        front = self.front
+        if front is None:
+            raise InvalidInputError("there is no front to choose from: the design was given.")
+        wanted = list(budgets)
+        chosen = [_affordable(front, budget, min_coverage) for budget in wanted]
+        results = [None if point is None else self.points[point] for point in chosen]
+        costs = [np.nan if point is None else front.mean_cost[point] for point in chosen]
+        frame = data_frame({"budget": wanted, "validation_cost": costs, **_columns(self, results)})
+        import pandas
+
+        frame.insert(1, "point", pandas.array(chosen, dtype="Int64"))
+        return frame
+
+    def plot(self, ax: Any = None) -> "EvaluationDisplay":
+        """Plot accuracy against mean cost on these rows, with 95 % intervals; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : Axes or None
+            Axes to plot on; a new figure if None.
+
+        Returns
+        -------
+        EvaluationDisplay
+            With the axes as ``ax_`` and the figure as ``figure_``.
+        """
+        from emsco.deployed.display import EvaluationDisplay
+
+        return EvaluationDisplay.from_evaluation(self, ax=ax)
+
+    def sheets(self, width: int | None = None) -> tuple[Sheet, Sheet]:
+        """Return the tables that are printed: points beside buying everything, and the point in use by class."""
+        results = {
+            **{f"point {i}{', in use' if i == self.point else ''}": self.points[i] for i in self.shown_points()},
+            "buy everything": self.everything,
+        }
+        if self.always != self.everything:
+            results["everything, label all"] = self.always
+        rows = []
+        for name, result in results.items():
+            low, high = result.interval("accuracy")
+            figures = (tenths(result.coverage), f"{tenths(result.accuracy)} ({100 * low:.1f}-{100 * high:.1f})")
+            rows.append((name, f"{result.mean_cost:,.2f}", *figures, tenths_of_worst(result.worst_recall)))
+        never = [NEVER_FOUND] if any(result.worst_recall == 0 for result in results.values()) else []
+        many = [f"{len(self.points)} points in all: to_frame()."] if len(self.shown_points()) < len(self.points) else []
+        notes = (*never, "Brackets: 95 % confidence intervals.", *many, self.base_rate)
+        marked = tuple(k for k, name in enumerate(results) if name.endswith("in use"))
+        head = (f"on {self.n_rows:,} rows", "mean cost", "coverage", "accuracy", "worst recall")
+        return Sheet(head, tuple(rows), (0,), marked, notes), class_sheet(self.in_use.confusion, self.classes, width)
+
+    def __repr__(self) -> str:
+        points = "1 point" if len(self.points) == 1 else f"{len(self.points)} points"
+        return (
+            f"<Evaluation of {points} on {self.n_rows} rows: in use coverage {tenths(self.in_use.coverage)}, accuracy "
+            f"{tenths(self.in_use.accuracy)}, mean cost {self.in_use.mean_cost:.4g}>"
+        )
+
+    def to_text(self, width: int | None = None) -> str:
+        """Return the tables as text; None: as wide as the terminal, or 110 characters without one."""
+        width = line_width(width)
+        points, by_class = (sheet.to_text(width) for sheet in self.sheets(width))
+        return f"{points}\n\nThe design in use, by class:\n{by_class}"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def _repr_html_(self) -> str:
+        points, by_class = self.sheets()
+        return points.to_html() + by_class.to_html("The design in use, by class")
+
+
+def _columns(evaluation: Evaluation, results: Sequence[Result | None]) -> dict[str, Any]:
+    """Return figures of results as columns; those of None are NaN."""
+    columns: dict[str, Any] = {}
+    for figure in ("mean_cost", "coverage", "accuracy"):
+        ends = np.array([(np.nan,) * 2 if r is None else r.interval(figure) for r in results]).reshape(-1, 2)
+        columns[figure] = np.array([np.nan if r is None else getattr(r, figure) for r in results])
+        columns[f"{figure}_low"], columns[f"{figure}_high"] = ends.T
+    columns["worst_recall"] = np.array([np.nan if r is None else r.worst_recall for r in results])
+    unknown = np.full(len(evaluation.classes), np.nan)
+    recall, precision = (
+        np.array([unknown if r is None else getattr(r, name) for r in results]).reshape(-1, unknown.size)
+        for name in ("recall", "precision")
+    )
+    ends = np.array([(unknown, unknown) if r is None else r.recall_interval() for r in results])
+    low, high = ends.reshape(-1, 2, unknown.size).transpose(1, 0, 2)
+    return {**columns, **class_columns(evaluation.classes, recall, low, high, precision)}
+
+
+def _affordable(front: Front, budget: float, min_coverage: float) -> int | None:
+    """Return the most accurate point within a budget, by the validation rows; None if none is."""
+    with suppress(NoSuchPointError):
+        return front.choose(max_cost=budget, min_coverage=min_coverage, best="accuracy")
+    with suppress(NoSuchPointError):
+        return front.choose(max_cost=budget, best="coverage")
+    return None
 
 
 def result_of(decisions: Decisions, truth: Any, classes: NDArray[Any], paid: Sequence[float]) -> Result:

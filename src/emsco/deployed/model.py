@@ -137,7 +137,8 @@ class Deployed:
             raise InvalidParameterError(
                 f"must be one of the points 0 to {n - 1} of the front; got {point!r}.", parameter="point"
             )
-        return replace(self, point=int(point))
+        evaluation = None if self.evaluation is None else replace(self.evaluation, point=int(point))
+        return replace(self, point=int(point), evaluation=evaluation)
 
     def with_threshold(self, threshold: Any) -> "Deployed":
         """Return the same with another threshold, None being that of the preset; nothing is trained."""
@@ -321,6 +322,8 @@ class Deployed:
             everything=result(at_once, self.rule if searched is None else as_rule(searched)),
             always=result(at_once, as_rule(0.0)),
             classes=tuple(self.classes.tolist()),
+            front=self.front,
+            point=self.point,
         )
 
     def shortages(self) -> list[str]:

@@ -22,6 +22,7 @@ from emsco.data.labels import plain_classes
 from emsco.data.table import is_missing, to_number
 from emsco.deployed.decide import Stage
 from emsco.exceptions import InvalidInputError, SessionError
+from emsco.markup import facts_sheet
 from emsco.prices.prices import PriceList
 from emsco.scoring.rejection import RejectRule
 from emsco.stages import _logistic as kernel
@@ -139,6 +140,19 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session at stage {self._stage + 1} of {len(self._itinerary.stages)}: {self._answer}>"
+
+    def _repr_html_(self) -> str:
+        match self._answer:
+            case Acquire(features, columns, price, stage):
+                facts = {"buy now": ", ".join(features), "give": ", ".join(columns), "price": f"{price:,.6g}"}
+            case Accept(label, confidence, cost, stage):
+                facts = {"label": str(label), "confidence": f"{confidence:.3f}", "paid": f"{cost:,.6g}"}
+            case Reject(confidence, cost, stage, best_guess):
+                guess = f"none; best guess {best_guess}"
+                facts = {"label": guess, "confidence": f"{confidence:.3f}", "paid": f"{cost:,.6g}"}
+        given = ", ".join(f"{name} = {'missing' if value is None else value}" for name, value in self._given.items())
+        title = f"Session at stage {stage + 1} of {len(self._itinerary.stages)}"
+        return facts_sheet({**facts, "given": given or "nothing yet"}.items()).to_html(title)
 
     def step(self) -> Acquire | Decision:
         """Return what to do now; the same until values are given.

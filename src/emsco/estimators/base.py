@@ -50,7 +50,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def deployed_(self) -> Deployed:
-        """Everything that deciding needs, frozen: designs, models, prices, rules, the point in use."""
+        """The frozen object that decides, with its designs, models, prices, rules and the point in use."""
         threshold = self.threshold
         state: tuple[Any, Deployed] | None = self.__dict__.get("_state")
         if state is None:  # check_is_fitted itself takes longer than a session
@@ -183,6 +183,24 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of ``predict``, as every classifier of scikit-learn does.
+
+        Every row gets a label here, and the cost does not count. To select models by what ``decide`` does, give one of
+        the scorers of ``emsco.metrics`` to ``cross_val_score`` or ``GridSearchCV``; ``evaluate`` gives all figures.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+        sample_weight : array-like of shape (n_rows,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(X, y, sample_weight))
+
     def session(self, state: Mapping[str, Any] | None = None) -> Session:
         """Begin to decide one input whose values are bought one stage at a time, or continue.
 
@@ -263,6 +281,49 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Counts, with figures and their confidence intervals.
         """
         return self.deployed_.evaluate(X, y)
+
+    def retrain(self, X: Any, y: ArrayLike, *, X_cal: Any = None, y_cal: ArrayLike | None = None) -> Self:
+        """Train the stages again on other rows, such as those of last year; nothing is searched.
+
+        Designs, prices, encoding, learner and regularisation strength stay as they are, and so do the thresholds and
+        the point in use. Every model of every point is trained again, behind an encoder of the new rows. The points of
+        ``front_`` keep their numbers. Their figures are those of the new rows, validated as in ``fit``; if validation
+        rows were given to ``fit``, by cross-validation. A point may now be dominated by another.
+
+        The thresholds of a ``Guarantee`` are calibrated again: what was promised of the old stages does not hold for
+        the new ones. If retraining fails or is interrupted, the classifier stays as it was.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+            Columns of a DataFrame are matched by name; further ones are ignored.
+        y : array-like of shape (n_rows,)
+            Labels, of the same classes as in ``fit``.
+        X_cal, y_cal : like X and y, optional
+            Rows that calibrate a ``Guarantee``, drawn as new rows will be. Without them, a share of X does.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from emsco import EMSCOClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> clf = EMSCOClassifier(costs=[1, 1, 5, 5], random_state=0).fit(X[::2], y[::2])
+        >>> design = clf.design_
+        >>> (clf.retrain(X, y).design_ == design).all(), clf.front_.n_samples
+        (np.True_, 150)
+        """
+        threshold, deployed = deepcopy(self.threshold), self.deployed_
+        from emsco.fitting.retraining import retrain  # later than the check: an unfitted one imports nothing
+
+        again = retrain(deployed, self.get_params(deep=False), X, y, X_cal, y_cal)
+        with _SWAPPING:  # a point that was put into use meanwhile stays in use
+            self._state = threshold, again.use(self._state[1].point)
+        self._warn_of_shortage()
+        return self
 
     def save(self, path: str | PathLike[str], *, evaluation: Evaluation | None = None, notes: Any = None) -> None:
         """Write the classifier, every point of its front included, to a file that ``emsco.load`` reads.

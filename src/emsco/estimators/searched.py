@@ -12,6 +12,7 @@ from emsco.deployed.model import the_front
 from emsco.estimators.base import StagedClassifier
 from emsco.prices.prices import Costs
 from emsco.scoring.front import Front
+from emsco.scoring.outlook import Outlook
 
 
 class EMSCOClassifier(StagedClassifier):
@@ -25,31 +26,34 @@ class EMSCOClassifier(StagedClassifier):
     ----------
     costs : None, array-like, mapping or Prices
         Price of each column, in order or by name, or of units that yield several columns. None: every column costs 1.
-    threshold : float, mapping, sequence, Guarantee or "auto"
-        A row leaves with a label as soon as its top class probability reaches the threshold. Give one number; one
-        number per class, by label; or one per stage, the last of which holds for all further stages. A
-        ``Guarantee(...)`` calibrates the thresholds. With "auto", each point of the front has its own thresholds, one
-        for its early exits and one for its last stage, chosen on the validation rows. Use it if you know your budget
-        and the coverage you need, but not the confidence.
+    threshold : None, float, mapping, sequence, Guarantee or "auto"
+        A row leaves with a label as soon as its top class probability reaches the threshold. None: that of the preset.
+        With "auto", each point of the front has its own thresholds, one for its early exits and one for its last stage,
+        chosen on the validation rows; a point whose last threshold is 0 labels every row. Otherwise give one number;
+        one number per class, by label; or one per stage, the last of which holds for all further stages. A
+        ``Guarantee(...)`` calibrates the thresholds.
     objectives : None or sequence of str, Loss and Objective
         Two or more objectives by which designs are compared: "coverage", "accuracy", "cost", "fpr" and "fnr" (wrong
         labels among all rows of a class, the positive class being ``classes_[1]``; a rejected row is no error),
         "stages" (their number), "worst_class_accuracy" (the smallest share of correct labels over the true classes),
         `Loss` and `Objective`. None: coverage, accuracy and cost. ``Exact()`` proves any two or all three of these.
-    choose : "fitness", "combined", "knee", mapping, callable or None
-        Which point of the front to deploy: the fittest, the one with the best combined score, the knee, the result of
-        ``front_.choose`` for the arguments in a mapping (``best`` defaults to that of the preset), or the index that a
-        function of the front returns. With a ``Guarantee``, and unless it is a function, the choice is among the
+    choose : "no_worse", "combined", "fitness", "knee", mapping, callable or None
+        Which point of the front to deploy: the cheapest that is no worse than buying everything, the recall of every
+        class included; the one with the best combined score; the fittest; the knee; the result of ``front_.choose``
+        for the arguments in a mapping (``best`` defaults to that of the preset: "combined" or "fitness"); or the index
+        that a function of the front returns. With a ``Guarantee``, and unless it is a function, the choice is among the
         points whose guarantee will probably hold, judged by rows that do not calibrate. If no point satisfies the
         limits of a mapping, ``fit`` raises `NoSuchPointError` with the fittest point in use.
     preset : "best" or "paper"
-        The values of ``removal``, ``search``, ``validation``, ``choose``, ``encoding`` and ``C`` where they are None.
-        "best": True, "auto", 5 folds, "combined", "auto", "auto". "paper", as published: False, ``Evolution()``, a
-        third of the rows, "fitness", "linear", 1.
+        The values of ``threshold``, ``choose``, ``search``, ``removal``, ``encoding``, ``C``, ``final_estimator`` and
+        ``validation`` where they are None. "best": "auto", "no_worse", "auto", True, "auto", "auto", "auto", 5 folds.
+        "paper", as published: 0.75, "fitness", ``Evolution()``, False, "linear", 1, "search", a third of the rows.
     search : "auto", Exact, BestFirst, Evolution or None
         The search. ``Exact()`` proves the front if the space is small enough; ``BestFirst()`` finds most of it;
-        ``Evolution()`` is the paper's search. "auto": ``Exact()`` if it is estimated to take seconds, else
-        ``BestFirst()``; with an ``estimator``, which makes feature sets expensive to train, ``Evolution()``.
+        ``Evolution()`` is the paper's search. "auto": with a threshold of its own for each point, a short
+        ``BestFirst()``, because thousands of designs and thresholds are compared afterwards; with given thresholds
+        ``Exact()`` if it is estimated to take seconds, else ``BestFirst()``; with an ``estimator``, which makes feature
+        sets expensive to train, ``Evolution()``.
     max_stages : int or None
         Maximum number of stages. None: half the features, but at least 10 and at most 30. With many columns, few
         stages make the search much faster.
@@ -57,7 +61,7 @@ class EMSCOClassifier(StagedClassifier):
         Whether designs may leave features out. The last stage then uses all features that the design buys.
     encoding : "linear", "rank", "spline", "auto" or None
         Encoding of numeric columns: standardised; as ranks among the training values, with an extra column for 0 if
-        many cells are 0; as ranks with spline terms; or the best of these on random designs.
+        many cells are 0; as ranks with spline terms; or the best of these on random designs, at several thresholds.
     C : float, "auto" or None
         Inverse regularisation strength of logistic stages. "auto": the best value on random designs.
     products : bool
@@ -67,9 +71,11 @@ class EMSCOClassifier(StagedClassifier):
         Classifier of each stage, trained on the features bought so far. None: l2 logistic regression, trained in
         batches. Any scikit-learn classifier with ``predict_proba`` works, with one clone per feature set. "boosting"
         is scikit-learn's histogram gradient boosting.
-    final_estimator : classifier, "boosting" or None
+    final_estimator : classifier, "auto", "search", "boosting" or None
         Classifier for the stages of the front, trained after the search. The designs are validated again, and
-        dominated ones are dropped: a search with a fast classifier, stages of a strong one. None: as in the search.
+        dominated ones are dropped: a search with a fast classifier, stages of a strong one. "search": as in the
+        search. "auto": logistic stages race against boosted trees of three sizes (LightGBM if it is installed, else
+        scikit-learn), all features bought; the one that gives the truth the highest probability out of fold wins.
     calibration : "sigmoid", "isotonic", "temperature" or None
         Calibration of the probabilities of the final stages, on folds of the training rows.
     validation : float, int, splitter or None
@@ -109,6 +115,11 @@ class EMSCOClassifier(StagedClassifier):
         How the rows behind the figures of ``front_`` were judged: by so many folds, each row by stages trained without
         it; by stages trained on the others, this share of the rows; or rows given to ``fit``. None if a file of an
         older version does not say.
+    learner_ : str
+        What the stages in use are: "logistic", boosted trees ("light", "medium" or "deep"), or "given".
+    outlook_ : Outlook or None
+        What to expect of the point in use on new rows, with the luck of its choice taken out; None after ``use``, or if
+        the point was chosen otherwise than by "no_worse".
     finished_ : bool
         Whether the stages in use are those of ``final_estimator`` and ``calibration``, if these are set; False if their
         training was interrupted.
@@ -257,6 +268,12 @@ class EMSCOClassifier(StagedClassifier):
     def front_(self) -> Front:
         """The non-dominated designs found, fittest first, with their figures on the rows that score."""
         return the_front(self.deployed_)
+
+    @property
+    def outlook_(self) -> Outlook | None:
+        """What to expect of the point in use on new rows, with the luck of its choice taken out; None if unknown."""
+        deployed = self.deployed_
+        return the_front(deployed).outlook if deployed.point == deployed.chosen else None
 
     @property
     def point_(self) -> int:

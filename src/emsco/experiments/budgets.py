@@ -53,6 +53,7 @@ class Ours:
             costs,
             threshold="auto",
             choose="combined",
+            search=BestFirst(max_designs=30_000, focus=0.5),
             final_estimator=_boosting(quick=self._quick),
             random_state=self._seed,
         )

@@ -128,7 +128,7 @@ class Paper:
 
 
 class Best(Paper):
-    """EMSCO with our defaults, but the threshold of the paper, logistic stages and the best combined score."""
+    """EMSCO beyond the paper, by the paper's score: the paper's threshold, the point of the best combined score."""
 
     def fit(self, X: Any, y: Any, costs: Any, X_val: Any, y_val: Any) -> "Best":
         """Search with cross-validation on training and validation rows."""

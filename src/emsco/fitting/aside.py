@@ -77,7 +77,7 @@ def set_aside(
             raise InvalidParameterError("X_cal and y_cal calibrate a promise; give threshold=Guarantee(...) with them.")
         return SetAside(table, slice(None), codes, classes, None)
     if X_cal is not None:
-        other = Table(X_cal)
+        other = X_cal if isinstance(X_cal, Table) else Table(X_cal)
         check_size(other)
         check_columns(other, table, "X_cal")
         truth = _codes_of(y_cal, classes, other.n_rows)

@@ -16,10 +16,11 @@ from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.designs.partition import acquired_sets, stage_counts
 from emsco.fitting._no_worse import walk_against
 from emsco.fitting.finishing import simplified
+from emsco.scoring.choice import OF_A_CLASS
 from emsco.scoring.judge import Judge
 from emsco.scoring.outlook import Outlook
 
-MARGINS = (1.0, 0.5, 0.0, -0.5, -1.0)  # standard errors by which a point may be worse; below 0 it must be better
+MARGINS = (0.0, -0.5, -1.0, -1.5)  # standard errors by which a point must not be worse; below 0 it must be better
 _CELLS = 2**22  # outcomes of feature sets x samples in memory at once: 36 MiB
 
 
@@ -61,7 +62,7 @@ class _Best:
 
 def within(lost: IntArray, gained: IntArray, margin: float) -> BoolArray:
     """Return where no class, and not all of them together, lose more than the margin; classes are the last axis."""
-    by_class = (lost - gained <= max(margin, 0.0) * np.sqrt(lost + gained)).all(axis=-1)
+    by_class = (lost - gained <= OF_A_CLASS * np.sqrt(lost + gained)).all(axis=-1)
     all_lost, all_gained = lost.sum(axis=-1), gained.sum(axis=-1)
     together = all_lost - all_gained <= margin * np.sqrt(all_lost + all_gained)
     return np.asarray(by_class & together)
@@ -112,7 +113,7 @@ def choices(designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tup
         chosen, rehearsed = best[margin, 0], [best[margin, v + 1] for v in range(n_folds)]
         assert chosen.left is not None  # buying everything is among the designs, and no worse than itself
         design = simplified(designs[chosen.design][None], chosen.left.sum(axis=0)[None], removal=task.removal)[0]
-        outlook = _outlook(rehearsed, designs, judge, other)
+        outlook = _outlook(chosen, rehearsed, designs, judge, other)
         picks.append(Pick(design, exits[chosen.exit], margin, outlook, _holds(rehearsed)))
     return picks
 
@@ -171,25 +172,23 @@ def _holds(rehearsed: list[_Best]) -> bool:
     return bool(by_class and np.sum(lost) - np.sum(gained) <= np.sqrt(np.sum(lost) + np.sum(gained)))
 
 
-def _outlook(rehearsed: list[_Best], designs: IntArray, judge: Judge, other: BoolArray) -> Outlook:
-    """Return the counts of what was chosen without each fold, on that fold."""
+def _outlook(chosen: _Best, rehearsed: list[_Best], designs: IntArray, judge: Judge, other: BoolArray) -> Outlook:
+    """Return the labels of what was chosen without each fold, on that fold, and what the chosen one costs."""
     task = judge.task
     n_rows = np.bincount(task.y, minlength=task.n_classes)
     n_right = np.bincount(task.y[other], minlength=task.n_classes)
-    bill: dict[int, int] = {}
     for f, best in enumerate(rehearsed):
-        assert best.left is not None  # buying everything is among the designs, and no worse than itself
-        assert best.lost is not None
+        assert best.lost is not None  # buying everything is among the designs, and no worse than itself
         assert best.gained is not None
         n_right = n_right + best.gained[f] - best.lost[f]
-        paid = np.cumsum(task.prices.stage_ticks(acquired_sets(designs[best.design][None])[0])[0])
-        for ticks, n in zip(paid.tolist(), best.left[f].tolist(), strict=False):
-            bill[ticks] = bill.get(ticks, 0) + n
-    paid_ticks = sorted(ticks for ticks, n in bill.items() if n)
+    assert chosen.left is not None
+    paid = np.cumsum(task.prices.stage_ticks(acquired_sets(designs[chosen.design][None])[0])[0])
+    n_paid = chosen.left.sum(axis=0)[: paid.size]
+    used = np.flatnonzero(n_paid)
     return Outlook(
         n_right=tuple(n_right.tolist()),
         n_labelled=tuple(n_rows.tolist()),
         n_rows=tuple(n_rows.tolist()),
-        paid=tuple(ticks / task.prices.scale for ticks in paid_ticks),
-        n_paid=tuple(bill[ticks] for ticks in paid_ticks),
+        paid=tuple((paid[used] / task.prices.scale).tolist()),
+        n_paid=tuple(n_paid[used].tolist()),
     )

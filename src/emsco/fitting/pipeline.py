@@ -26,6 +26,7 @@ from emsco.exceptions import (
     NoSuchPointError,
     SearchInterruptedWarning,
     SuspiciousColumnWarning,
+    WeakEvidenceWarning,
     warn,
 )
 from emsco.fitting.aside import SetAside, set_aside
@@ -35,6 +36,7 @@ from emsco.fitting.no_worse import choose_no_worse
 from emsco.fitting.probes import probing, settle
 from emsco.fitting.progress import PhaseLine
 from emsco.fitting.promising import promise_of_each
+from emsco.fitting.proxy import Proxy
 from emsco.fitting.race import Quick, race
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable, prepare
 from emsco.fitting.settings import Settings, check_chosen
@@ -47,6 +49,7 @@ from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER, check_objectives
 from emsco.scoring.rejection import RejectRule, as_rule
+from emsco.search.auto import BARELY, Auto
 from emsco.search.base import History, Run, Searched
 from emsco.stages.base import StageModel, StageTrainer
 from emsco.stages.estimator import check_estimator_usable
@@ -149,8 +152,11 @@ def fit(settings: Settings, given: Given, memory: Memory | None = None) -> Fitte
     history: History = []
     journal = None if memory is None else memory.journal(history)
     run = Run(streams.search, settings.n_jobs, line, history, journal)
+    proxy = make_proxy(settings, task, setup, rehearsal)
+    if proxy is not None and isinstance(settings.search, Auto):
+        settings = replace(settings, search=BARELY)
     searched = search(settings, judge, run, line)
-    finished = finish_front(settings, searched.front, judge, setup, final, rehearsal, memory, line)
+    finished = finish_front(settings, searched.front, judge, setup, final, rehearsal, memory, line, proxy)
     finished = replace(finished, front=by_class(finished, aside.classes))
     trained = train_front(settings, finished, aside, rehearsal)
     return deploy(settings, given, read, aside, rehearsal, run, searched, finished, trained)
@@ -190,8 +196,8 @@ def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], m
     """Say which designs are looked for, and what they are to be good at."""
     y = rehearsal.y
     check_validation_size(y.size)
-    aims = check_objectives(settings.objectives, np.bincount(y, minlength=classes.size))
-    check_chosen(settings.choose, settings.best, PAPER if aims is None else aims.names)
+    aims = check_objectives(settings.objectives, np.bincount(y, minlength=classes.size), plain_classes(classes))
+    check_chosen(settings.choose, settings.best, PAPER if aims is None else aims.names, plain_classes(classes))
     shares = np.bincount(y, minlength=classes.size) / y.size
     rule = RejectRule.of(settings.policy.search_rule(classes, float(shares.max())).bars[:max_stages])
     if not settings.policy.tunes:
@@ -234,7 +240,13 @@ def settle_recipe(
             Recipe(settings.estimator, products=settings.products),
             encoding=settings.encoding,
             C=settings.C,
-            score=probing(task, rng, by_sureness=settings.policy.set_aside is not None, by_worth=task.tunes),
+            score=probing(
+                task,
+                rng,
+                by_sureness=settings.policy.set_aside is not None,
+                by_worth=task.tunes,
+                fast=Recipe(products=settings.products).is_batched(rehearsal.problems("linear")[0][0]),
+            ),
             n_jobs=settings.n_jobs,
         )
         if memory is not None:
@@ -271,6 +283,13 @@ def _final_recipe(settings: Settings, recipe: Recipe, rehearsal: Rehearsal, clas
     return Recipe(final, encoding, recipe.C)
 
 
+def make_proxy(settings: Settings, task: Task, setup: Setup, rehearsal: Rehearsal) -> Proxy | None:
+    """Return what orders units where logistic stages have so many weights that they are slow to train, if so."""
+    recipe = setup.recipe
+    slow = settings.estimator is None and not recipe.is_batched(rehearsal.problems(recipe.encoding)[0][0])
+    return Proxy(rehearsal, recipe.encoding) if slow and task.tunes else None
+
+
 def search(settings: Settings, judge: Judge, run: Run, line: PhaseLine) -> Searched:
     """Search designs; where that ended early, the front is the best found so far."""
     searched = settings.search.search(judge, run)
@@ -292,6 +311,7 @@ def finish_front(
     rehearsal: Rehearsal,
     memory: Memory | None,
     line: PhaseLine,
+    proxy: Proxy | None = None,
 ) -> Finished:
     """Give the designs of a front their final learner and their thresholds; Ctrl-C leaves those of the search."""
     complete = True
@@ -303,7 +323,7 @@ def finish_front(
             quick = None
             if final.kind is not None:
                 quick = Quick(rehearsal, final.kind, seed=settings.seed, n_jobs=settings.n_jobs)
-            designs = pool(front, judge, strong, chains=judge.fast, quick=quick, line=line)
+            designs = pool(front, judge, strong, chains=judge.fast, quick=quick, line=line, proxy=proxy)
             finished = Finished(_front_of(settings, designs, strong, rehearsal, line), strong, again, complete)
         except KeyboardInterrupt:
             complete = False
@@ -316,7 +336,7 @@ def finish_front(
             return finished
     if settings.policy.tunes:
         try:
-            designs = pool(front, judge, judge, chains=judge.fast, quick=None, line=line)
+            designs = pool(front, judge, judge, chains=judge.fast, quick=None, line=line, proxy=proxy)
             front = _front_of(settings, designs, judge, rehearsal, line)
         except KeyboardInterrupt:
             line.close()
@@ -485,8 +505,25 @@ def _chosen(settings: Settings, front: Front, promising: NDArray[np.intp]) -> in
                 "nearest. Look at clf.front_.recall, or choose another one.",
                 NoPointWarning,
             )
+        _warn_of_weak_evidence(front, int(among[point]))
         return int(among[point])
     if promising.size:
         with suppress(NoSuchPointError):
             return int(promising[choose_point(front[promising], settings.choose, best=settings.best)])
     return choose_point(front, settings.choose, best=settings.best)
+
+
+def _warn_of_weak_evidence(front: Front, point: int) -> None:
+    """Warn if what is expected of new rows may be no better than always answering the largest class."""
+    outlook = front.outlook
+    if outlook is None:
+        return
+    largest = int(np.argmax(outlook.n_rows))
+    share, (low, high) = outlook.n_rows[largest] / sum(outlook.n_rows), outlook.interval("accuracy")
+    if low <= share:
+        warn(
+            f"too few rows to tell: the point in use is right for {front.accuracy[point]:.1%} of the rows that chose "
+            f"it and for {outlook.accuracy:.1%} ({low:.1%} to {high:.1%}) of rows that did not; always answering "
+            f"{front.classes[largest]!r} is right for {share:.1%}. Add rows, or features that tell more.",
+            WeakEvidenceWarning,
+        )

@@ -116,10 +116,10 @@ def check_search(search: Any) -> Search:
     return search
 
 
-def check_chosen(choose: Any, best: str, objectives: tuple[str, ...]) -> None:
+def check_chosen(choose: Any, best: str, objectives: tuple[str, ...], classes: list[Any]) -> None:
     """Raise unless a point can be chosen so from a front of these objectives."""
     if isinstance(choose, Mapping):
-        check_choice({"best": best, **choose}, objectives)
+        check_choice({"best": best, **choose}, objectives, classes)
     elif not callable(choose) and str(choose) not in (NO_WORSE, "combined", "fitness", "knee"):
         raise InvalidParameterError(
             f"must be {NO_WORSE!r}, 'combined', 'fitness', 'knee', a mapping of arguments for Front.choose, or a "

@@ -1,10 +1,11 @@
 """Fitted classifiers and their results as tables in a terminal."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 import sys
 from typing import Any
 
+import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
@@ -15,10 +16,12 @@ from rich.text import Text
 from emsco.deployed.evaluation import Evaluation, Result, by_objectives
 from emsco.deployed.model import Deployed, the_front
 from emsco.exceptions import printable
+from emsco.markup import Sheet
 from emsco.report.learning import judged, learning_record
-from emsco.scoring.words import describe, in_brief, never_bought
+from emsco.scoring.classes import base_rate, class_sheet
+from emsco.scoring.words import NEVER_FOUND, describe, in_brief, never_bought, tenths, tenths_of_worst
 
-_LEAST_BUYS = 24  # characters for the design, beside the other columns
+_LEAST_BUYS = 40  # characters for the design, beside the other columns
 _WIDE = 110  # characters; a narrower terminal shows an interval below its figure
 
 
@@ -79,32 +82,58 @@ def print_fit(
     say(f"Written to {output}. Next: emsco front {output}, emsco report {output} -o report.html")
 
 
+def print_shortlist(model: Deployed) -> None:
+    """Print a few clearly different points of the front, each with the reason to take it."""
+    picked = the_front(model).shortlist(in_use=model.point)
+    promises = {"promise": _promised(model, picked.points)} if model.promise is not None else {}
+    print_sheet(picked.sheet(promises, rest="all with --all"))
+    _say_searched(model)
+
+
+def _promised(model: Deployed, points: list[int]) -> list[str]:
+    return ["kept" if model.promises[i].passed else "not kept" for i in points]
+
+
+def _say_searched(model: Deployed) -> None:
+    """Say that the figures of the front are not those of calibrated thresholds."""
+    if model.promise is not None:
+        say(f"These figures are for the search threshold {model.policy.searched_with:g}. They differ at the calibrated "
+            "threshold of a design; a design that does not keep the promise gives no label.")  # fmt: skip
+
+
 def print_front(model: Deployed, points: list[int]) -> None:
-    """Print points of the front, one line each; columns that do not fit go below the design."""
-    front, searched = the_front(model), model.policy.searched_with
-    names = ["point", "stages", "coverage", "accuracy", "mean cost"]
+    """Print points of the front; figures that do not fit the line go to the design."""
+    front, by_class = the_front(model), the_front(model).confusion is not None
     extra = {name: [f"{values[i]:,.4g}" for i in points] for name, values in front.extra.items()}
     if model.promise is not None:
-        extra["promise"] = ["kept" if model.promises[i].passed else "not kept" for i in points]
-    room = sum(map(len, names)) + sum(max(map(len, (name, *shown))) for name, shown in extra.items())
-    below = console().width - room - 3 * (len(names) + len(extra)) < _LEAST_BUYS
-    grid = _grid(*names, *([] if below else map(escape, extra)), "<buys, stage | stage")
+        extra["promise"] = _promised(model, points)
+    names = ["point", "stages", "coverage", "accuracy", "mean cost", *(["worst recall"] if by_class else [])]
+    room = sum(max(map(len, column)) + 2 for column in ([name] for name in names))
+    room += sum(max(map(len, (name, *shown))) + 2 for name, shown in extra.items())
+    beside = console().width - room >= _LEAST_BUYS
+    rows = []
     for k, i in enumerate(points):
-        point = front[i]
-        mark = "*" if i == model.point else " "
-        others = [shown[k] for shown in extra.values()]
-        buys = describe(point.design, front.feature_names)
-        if below:
-            buys += "\n" + ", ".join(f"{name} {shown}" for name, shown in zip(extra, others, strict=True))
+        point, mark = front[i], "*" if i == model.point else " "
+        worst = [tenths_of_worst(front.worst_recall[i])] if by_class else []
+        buys, others = describe(point.design, front.feature_names), [shown[k] for shown in extra.values()]
+        if others and not beside:
+            buys += f" ({', '.join(f'{name} {shown}' for name, shown in zip(extra, others, strict=True))})"
             others = []
-        grid.add_row(
-            f"{mark}{i}", str(point.n_stages), _percent(point.coverage), _percent(point.accuracy),
-            f"{point.mean_cost:,.2f}", *others, Text(buys), style="bold" if i == model.point else None,
-        )  # fmt: skip
-    console().print(grid)
-    if model.promise is not None:
-        say(f"These figures are for the search threshold {searched:g}. They differ at the calibrated "
-            "threshold of a design; a design that does not keep the promise gives no label.")  # fmt: skip
+        figures = (tenths(point.coverage), tenths(point.accuracy), f"{point.mean_cost:,.2f}")
+        rows.append((f"{mark}{i}", str(point.n_stages), *figures, *worst, *others, buys))
+    head = (*names, *(extra if beside else ()), "buys, stage | stage")
+    never = (NEVER_FOUND,) if (front.worst_recall[points] == 0).any() else ()
+    print_sheet(Sheet(head, tuple(rows), (len(head) - 1,), (), never, most_lines=None))
+    _say_searched(model)
+
+
+def print_sheet(sheet: Sheet) -> None:
+    """Print a table that fits the terminal; a class that is never found is red, and marked in any case."""
+    text = Text(sheet.to_text(console().width))
+    text.highlight_regex(r"\A.*", "bold")
+    text.highlight_regex(r"(?m)^ *\*\d+ .*", "bold")  # the point in use
+    text.highlight_regex(r"(?m)\b0(\.0 %)? !|^! .*", "bold red")
+    console().print(text, soft_wrap=True)
 
 
 def print_threshold(model: Deployed) -> None:
@@ -132,6 +161,12 @@ def print_stages(model: Deployed, evaluation: Evaluation | None) -> None:
         say(f"Never bought: {in_brief(never, most=20)}.\n")
 
 
+def print_classes(confusion: Any, classes: Sequence[Any]) -> None:
+    """Print recall and precision of each class, the counts by label, and the base rate."""
+    print_sheet(class_sheet(confusion, classes, console().width))
+    say(base_rate(np.asarray(confusion).sum(axis=1), classes))
+
+
 def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
     """Print the results of the design in use, beside those of buying everything."""
     if evaluation is None:
@@ -139,8 +174,10 @@ def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
         if front is not None:
             point = front[model.point]
             say(f"On {front.n_samples} {judged(model)} rows, which also selected the design (optimistic): "
-                f"coverage {_percent(point.coverage)}, accuracy {_percent(point.accuracy)}, mean cost "
+                f"coverage {tenths(point.coverage)}, accuracy {tenths(point.accuracy)}, mean cost "
                 f"{point.mean_cost:,.2f}.")  # fmt: skip
+            if front.confusion is not None:
+                print_classes(front.confusion[model.point], front.classes)
         return
     grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "correct labels", "mean cost")
     joint = " " if console().width >= _WIDE else "\n"
@@ -159,11 +196,13 @@ def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
         )  # fmt: skip
     console().print(grid)
     print("Brackets: 95 % confidence intervals.")
-    if worth := by_objectives(model.objectives, [*results.values()]):
+    if worth := by_objectives(model.objectives, [*results.values()], evaluation.classes):
         grid = _grid("<other objectives", *map(escape, worth))
         for k, name in enumerate(results):
             grid.add_row(name, *(f"{values[k]:,.4g}" for values in worth.values()))
         console().print(grid)
+    say("\nThe design in use, by class:")
+    print_classes(evaluation.points[model.point].confusion, evaluation.classes)
 
 
 def print_prices(model: Deployed) -> None:
@@ -186,11 +225,7 @@ def _with_interval(result: Result, figure: str, joint: str) -> str:
     if figure == "mean_cost":
         shown = f"{result.mean_cost:,.2f}"
         return shown if low == high else f"{shown}{joint}({low:,.1f}-{high:,.1f})"
-    return f"{_percent(getattr(result, figure))}{joint}({100 * low:.0f}-{100 * high:.0f})"
-
-
-def _percent(share: float) -> str:
-    return "-" if share != share else f"{100 * share:.1f} %"
+    return f"{tenths(getattr(result, figure))}{joint}({100 * low:.0f}-{100 * high:.0f})"
 
 
 def print_facts(facts: dict[str, Any]) -> None:

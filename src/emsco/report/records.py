@@ -7,6 +7,7 @@ from typing import Any
 from emsco.deployed.evaluation import Evaluation, Result, by_objectives
 from emsco.deployed.model import Deployed, the_front
 from emsco.report.learning import learning_record
+from emsco.scoring.front import Front
 from emsco.scoring.rejection import NEVER, RejectRule
 from emsco.scoring.words import never_bought
 
@@ -51,11 +52,22 @@ def point_record(model: Deployed, i: int) -> dict[str, Any]:
     stages = [[n for n, s in zip(names, point.design, strict=True) if s == j] for j in range(point.n_stages)]
     return {
         "point": i, "in_use": i == model.point, "coverage": point.coverage, "accuracy": point.accuracy,
-        "mean_cost": point.mean_cost, "fitness": point.fitness, "ties": point.n_ties, "stages": stages,
-        "never": never_bought(point.design, names),
+        "mean_cost": point.mean_cost, **_by_class(front, i), "fitness": point.fitness, "ties": point.n_ties,
+        "stages": stages, "never": never_bought(point.design, names),
         "objectives": dict(zip(front.objectives, point.values.tolist(), strict=True)),
         "thresholds": [[None if bar >= NEVER else bar for bar in row] for row in model.rules[i].bars],
     }  # fmt: skip
+
+
+def _by_class(front: Front, i: int) -> dict[str, Any]:
+    """Return figures of a point by class; files of older versions have none."""
+    if front.confusion is None:
+        return {"recall": None, "precision": None, "confusion": None}
+    return {
+        "recall": dict(zip(front.classes, front.recall[i].tolist(), strict=True)),
+        "precision": dict(zip(front.classes, front.precision[i].tolist(), strict=True)),
+        "confusion": front.confusion[i].tolist(),
+    }
 
 
 def results_record(model: Deployed, evaluation: Evaluation) -> dict[str, Any]:
@@ -67,12 +79,21 @@ def results_record(model: Deployed, evaluation: Evaluation) -> dict[str, Any]:
             for figure in ("coverage", "accuracy", "mean_cost")
         }
         counts = {"answered": result.answered, "right": result.right, "inconclusive": result.n_rejected}
-        worth = {name: values[0] for name, values in by_objectives(model.objectives, [result]).items()}
-        return {**figures, **counts, "confusion": result.confusion, "objectives": worth}
+        low, high = result.recall_interval()
+        ends = zip(evaluation.classes, result.recall.tolist(), low.tolist(), high.tolist(), strict=True)
+        by_class = {
+            "recall": {label: {"value": share, "interval_95": [lower, upper]} for label, share, lower, upper in ends},
+            "precision": dict(zip(evaluation.classes, result.precision.tolist(), strict=True)),
+        }
+        worth = {
+            name: values[0] for name, values in by_objectives(model.objectives, [result], evaluation.classes).items()
+        }
+        return {**figures, **counts, **by_class, "confusion": result.confusion, "objectives": worth}
 
     return {
         "rows": evaluation.n_rows,
         "classes": list(evaluation.classes),
+        "base_rate": evaluation.base_rate,
         "in_use": record(evaluation.points[model.point]),
         "buy_everything": record(evaluation.everything),
         "buy_everything_always_answer": record(evaluation.always),
@@ -107,6 +128,10 @@ def facts_record(model: Deployed) -> dict[str, Any]:
     facts["stages"] = [{"buys": list(stage.features), "price": stage.price} for stage in model.stages]
     if never := never_bought(model.design, model.prices.unit_names):
         facts["never"] = never
+    if front is not None:
+        facts["in use"] = point_record(model, model.point)
+    if model.evaluation is not None:
+        facts["test"] = results_record(model, model.evaluation)
     return facts
 
 

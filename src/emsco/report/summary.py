@@ -65,7 +65,7 @@ def summarise(
             }
         )
     if evaluation is not None and front is not None:
-        worth = by_objectives(model.objectives, evaluation.points)
+        worth = by_objectives(model.objectives, evaluation.points, evaluation.classes)
         for i, point in enumerate(points):
             point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in front.extra]
     labels = [str(label) for label in model.classes.tolist()]

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray
 from emsco.drawing import GREY, VERMILION, axes, counted, finish
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from emsco.scoring.front import Front
 
 
+_NEAR = 1.5  # times the highest cost drawn; a line farther away would squeeze the points
+
+
 class FrontDisplay:
     """Plot of a front: accuracy against mean cost, coloured by coverage.
 
@@ -23,7 +27,9 @@ class FrontDisplay:
     coverage, accuracy, mean_cost : ndarray of shape (n_points,)
         Figures on the validation rows. A point that gives no label has no accuracy and is not plotted.
     total : float or None
-        Price of everything; a line marks it.
+        Price of everything; a line marks it if it is not far beyond the points.
+    shown : ndarray of int or None
+        Points to draw. None: all.
 
     Attributes
     ----------
@@ -35,17 +41,32 @@ class FrontDisplay:
     figure_: "Figure | SubFigure"
 
     def __init__(
-        self, coverage: FloatArray, accuracy: FloatArray, mean_cost: FloatArray, *, total: float | None = None
+        self,
+        coverage: FloatArray,
+        accuracy: FloatArray,
+        mean_cost: FloatArray,
+        *,
+        total: float | None = None,
+        shown: NDArray[np.intp] | None = None,
     ) -> None:
         self.coverage = coverage
         self.accuracy = accuracy
         self.mean_cost = mean_cost
         self.total = total
+        self.shown = shown
 
     @classmethod
-    def from_front(cls, front: "Front", *, ax: "Axes | None" = None, highlight: int | None = None) -> Self:
-        """Plot a front."""
-        return cls(front.coverage, front.accuracy, front.mean_cost).plot(ax, highlight=highlight)
+    def from_front(
+        cls,
+        front: "Front",
+        *,
+        ax: "Axes | None" = None,
+        highlight: int | None = None,
+        shown: NDArray[np.intp] | None = None,
+    ) -> Self:
+        """Plot a front, or some points of it."""
+        display = cls(front.coverage, front.accuracy, front.mean_cost, shown=shown)
+        return display.plot(ax, highlight=highlight)
 
     @classmethod
     def from_estimator(cls, clf: Any, *, ax: "Axes | None" = None) -> Self:
@@ -68,7 +89,11 @@ class FrontDisplay:
         if highlight is not None and not 0 <= highlight < n_points:
             raise InvalidParameterError(f"highlight must be a point, 0 to {n_points - 1}; got {highlight!r}.")
         (axis,) = axes(ax, 1)
-        drawn = ~np.isnan(self.accuracy)
+        wanted = np.ones(n_points, dtype=np.bool_)
+        if self.shown is not None:
+            wanted[:] = False
+            wanted[self.shown] = True
+        drawn = wanted & ~np.isnan(self.accuracy)
         dots = axis.scatter(
             self.mean_cost[drawn],
             100 * self.accuracy[drawn],
@@ -80,7 +105,7 @@ class FrontDisplay:
             zorder=2,
         )
         axis.figure.colorbar(dots, ax=axis, label="coverage: cases that get a label (%)")
-        if self.total is not None:
+        if self.total is not None and self.total <= _NEAR * self.mean_cost[drawn].max(initial=0):
             axis.axvline(self.total, color="black", linestyle=":", linewidth=1)
             axis.annotate(
                 f"everything costs {self.total:,g}", (self.total, 0.98), xycoords=("data", "axes fraction"),
@@ -88,12 +113,13 @@ class FrontDisplay:
             )  # fmt: skip
         if highlight is not None:
             self._mark(axis, highlight)
-        finish(
-            axis, "mean cost per case", "accuracy: labels that are correct (%)", f"{n_points} Pareto-optimal designs"
-        )
-        if not drawn.all():
+        n_wanted = int(wanted.sum())
+        some = f"{n_wanted} of " if n_wanted < n_points else ""
+        title = f"{some}{n_points} Pareto-optimal designs"
+        finish(axis, "mean cost per case", "accuracy: labels that are correct (%)", title)
+        if n_silent := int((wanted & ~drawn).sum()):
             axis.text(
-                0.99, 0.02, f"not shown: {counted(int((~drawn).sum()), 'point')} without labels",
+                0.99, 0.02, f"not shown: {counted(n_silent, 'point')} without labels",
                 transform=axis.transAxes, ha="right", fontsize=8, color=GREY,
             )  # fmt: skip
         self.ax_, self.figure_ = axis, axis.figure
@@ -102,7 +128,7 @@ class FrontDisplay:
     def _mark(self, axis: "Axes", point: int) -> None:
         """Mark a point, and show its figures in the legend."""
         x, y = self.mean_cost[point], 100 * self.accuracy[point]
-        accuracy = "no labels" if np.isnan(y) else f"accuracy {y:.0f} %"
-        name = f"point {point}: cost {x:,.4g},\n{accuracy}, coverage {100 * self.coverage[point]:.0f} %"
+        accuracy = "no labels" if np.isnan(y) else f"accuracy {y:.1f} %"
+        name = f"point {point}: cost {x:,.4g},\n{accuracy}, coverage {100 * self.coverage[point]:.1f} %"
         axis.scatter([x], [y], s=150, facecolor="none", edgecolor=VERMILION, linewidth=2, zorder=3, label=name)
         axis.legend(fontsize=9, framealpha=0.9)

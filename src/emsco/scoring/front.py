@@ -1,27 +1,26 @@
 """Front: the result of a search, best first."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal, localcontext
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray, IntArray
-from emsco.data.table import data_frame
 from emsco.designs.operators.elitism import best_first
 from emsco.designs.partition import acquired_sets, stage_counts
-from emsco.exceptions import InvalidParameterError, NoSuchPointError
+from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import PriceList
-from emsco.scoring.choice import check_choice
-from emsco.scoring.intervals import binomial_intervals, mean_and_error, mean_intervals
+from emsco.scoring.choice import LIMITS, check_choice, knee_of, order_points, points_within, simplest_of
+from emsco.scoring.classes import precision_of, recall_intervals, recall_of, worst_recall
+from emsco.scoring.intervals import binomial_intervals, check_level, mean_intervals
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE, Aims, measure
 from emsco.scoring.outlook import Outlook
 from emsco.scoring.ranking import norm
+from emsco.scoring.shortlist import Shortlist, shortlist_of
+from emsco.scoring.tables import front_frame, front_text
 from emsco.scoring.tally import Tally
-from emsco.scoring.words import describe, percent
 
 if TYPE_CHECKING:
     from emsco.scoring.display import FrontDisplay
@@ -194,36 +193,62 @@ class Front:
 
         Parameters
         ----------
-        figure : "coverage", "accuracy" or "cost"
+        figure : "coverage", "accuracy", "recall" or "cost"
         level : float
             Confidence level, between 0 and 1.
 
         Returns
         -------
-        low, high : ndarray of shape (n_points,)
+        low, high : ndarray of shape (n_points,), or (n_points, n_classes) for the recall
         """
-        if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
-            raise InvalidParameterError(f"level must be a share between 0 and 1, such as 0.95; got {level!r}.")
+        check_level(level)
         if figure == "coverage":
-            return binomial_intervals(self._n_conclusive, np.full(len(self), self.n_samples), level)
+            return binomial_intervals(self.n_conclusive, np.full(len(self), self.n_samples), level)
         if figure == "accuracy":
-            return binomial_intervals(self._n_correct, self._n_conclusive, level)
+            return binomial_intervals(self.n_correct, self.n_conclusive, level)
+        if figure == "recall":
+            unknown = (self._unknown, self._unknown)
+            return unknown if self.confusion is None else recall_intervals(self.confusion, level)
         if figure in ("cost", "mean_cost"):
-            return mean_intervals(self._left, self.paid, level)
-        raise InvalidParameterError(f"figure must be coverage, accuracy or cost; got {figure!r}.")
+            return mean_intervals(self.left, self.paid, level)
+        raise InvalidParameterError(f"figure must be coverage, accuracy, recall or cost; got {figure!r}.")
 
     @property
-    def _n_conclusive(self) -> IntArray:
+    def n_conclusive(self) -> IntArray:
+        """Validation samples that each point labels."""
         return np.rint(self.coverage * self.n_samples).astype(np.int64)
 
     @property
-    def _n_correct(self) -> IntArray:
-        return np.rint(np.nan_to_num(self.accuracy) * self._n_conclusive).astype(np.int64)
+    def n_correct(self) -> IntArray:
+        """Validation samples that each point labels correctly."""
+        return np.rint(np.nan_to_num(self.accuracy) * self.n_conclusive).astype(np.int64)
 
     @property
-    def _left(self) -> IntArray:
-        """Rows that leave at each stage, with or without a label."""
+    def left(self) -> IntArray:
+        """Validation samples that leave at each stage, with or without a label, (n_points, n_stages)."""
         return -np.diff(self.reached, axis=1, append=0)
+
+    @property
+    def recall(self) -> FloatArray:
+        """Share of each class that gets its own label, (n_points, n_classes).
+
+        A sample without a label is not found. NaN for a class without samples, and if ``confusion`` is None.
+        """
+        return self._unknown if self.confusion is None else recall_of(self.confusion)
+
+    @property
+    def precision(self) -> FloatArray:
+        """Share of each label that is correct, (n_points, n_classes); NaN if the label is never given."""
+        return self._unknown if self.confusion is None else precision_of(self.confusion)
+
+    @property
+    def worst_recall(self) -> FloatArray:
+        """Least recall of a class, (n_points,)."""
+        return np.full(len(self), np.nan) if self.confusion is None else worst_recall(self.confusion)
+
+    @property
+    def _unknown(self) -> FloatArray:
+        return np.full((len(self), len(self.classes)), np.nan)
 
     @property
     def combined(self) -> FloatArray:
@@ -237,6 +262,8 @@ class Front:
         max_cost: float | None = None,
         min_coverage: float | None = None,
         min_accuracy: float | None = None,
+        min_recall: float | Mapping[Any, float] | None = None,
+        min_precision: float | Mapping[Any, float] | None = None,
         best: str = "fitness",
         one_standard_error: bool = False,
     ) -> int:
@@ -248,6 +275,10 @@ class Front:
             Largest mean cost.
         min_coverage, min_accuracy : float or None
             Least coverage and accuracy, between 0 and 1.
+        min_recall, min_precision : float, mapping or None
+            Least recall of a class, the share of its samples that get its label, and least precision of a label: a
+            share for every class, or a mapping of some labels (or their text) to shares, as ``{"sick": 0.95}``. A
+            label that is never given has no precision and is not within a limit.
         best : "accuracy", "coverage", "cost", "fitness", "combined", or the name of an objective of the search
             Ranks the points within the limits. Ties are broken by accuracy, then coverage, then cost.
         one_standard_error : bool
@@ -274,14 +305,16 @@ class Front:
         >>> point = clf.front_[clf.front_.choose(max_cost=6, best="accuracy")]
         >>> point.mean_cost <= 6
         True
+        >>> point = clf.front_.choose(min_recall={2: 0.8}, best="cost")  # at least 80 % of class 2 are found
+        >>> bool(clf.front_.recall[point, 2] >= 0.8)
+        True
         """
         check_choice({"best": best, "one_standard_error": one_standard_error}, self.objectives)
-        order = self.order(max_cost=max_cost, min_coverage=min_coverage, min_accuracy=min_accuracy, best=best)
-        if one_standard_error:
-            key, error = self._keys()[best], self._errors(best)
-            order = order[(key - key[order[0]])[order] <= np.hypot(error, error[order[0]])[order]]
-            order = order[np.lexsort((self.mean_cost[order], self.n_stages[order]))]
-        return int(order[0])
+        order = self.order(
+            max_cost=max_cost, min_coverage=min_coverage, min_accuracy=min_accuracy, min_recall=min_recall,
+            min_precision=min_precision, best=best,
+        )  # fmt: skip
+        return int((simplest_of(self, order, best) if one_standard_error else order)[0])
 
     def order(
         self,
@@ -289,46 +322,15 @@ class Front:
         max_cost: float | None = None,
         min_coverage: float | None = None,
         min_accuracy: float | None = None,
+        min_recall: float | Mapping[Any, float] | None = None,
+        min_precision: float | Mapping[Any, float] | None = None,
         best: str = "fitness",
     ) -> NDArray[np.intp]:
         """Return all points within the limits, best first; arguments and error as in ``choose``."""
-        limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy}
-        check_choice({**limits, "best": best}, self.objectives)
-        within = {
-            "max_cost": self.mean_cost <= (np.inf if max_cost is None else max_cost),
-            "min_coverage": self.coverage >= (min_coverage or 0.0),
-            "min_accuracy": np.nan_to_num(self.accuracy, nan=-1.0) >= (-1.0 if min_accuracy is None else min_accuracy),
-        }
-        allowed = np.flatnonzero(np.logical_and.reduce(list(within.values())))
-        if not allowed.size:
-            asked = {name: value for name, value in limits.items() if value is not None}
-            raise NoSuchPointError(asked, self._nearest_miss(asked, within))
-        keys = self._keys()
-        return allowed[np.lexsort([keys[name][allowed] for name in ("cost", "coverage", "accuracy", best)])]
-
-    def _keys(self) -> dict[str, FloatArray]:
-        """Return the keys that points may be sorted by; smaller is better."""
-        return {
-            **dict(zip(self.objectives, np.where(self.maximise, -self.values, self.values).T, strict=True)),
-            "accuracy": -np.nan_to_num(self.accuracy, nan=-1.0),
-            "coverage": -self.coverage,
-            "cost": self.mean_cost,
-            "fitness": -self.fitness,
-            "combined": -self.combined,
-        }
-
-    def _errors(self, figure: str) -> FloatArray:
-        """Return the standard error of a figure, point by point."""
-        if figure == "combined":
-            cost = self._errors("cost") / self.total_price if self.total_price > 0 else np.zeros(len(self))
-            return np.asarray(self._errors("coverage") + self._errors("accuracy") + cost)
-        if figure == "cost":
-            return mean_and_error(self._left, self.paid)[1]
-        n_hits, n = self._n_correct, self._n_conclusive
-        if figure == "coverage":
-            n_hits, n = self._n_conclusive, np.full(len(self), self.n_samples)
-        share = (n_hits + 1) / (n + 2)
-        return np.asarray(np.sqrt(share * (1 - share) / (n + 3)))
+        values = (max_cost, min_coverage, min_accuracy, min_recall, min_precision)
+        limits = dict(zip(LIMITS, values, strict=True))
+        check_choice({**limits, "best": best}, self.objectives, self.classes or None)
+        return order_points(self, points_within(self, limits), best)
 
     def knee(self) -> int:
         """Return the knee, the point where the front bends most, for ``EMSCOClassifier.use``.
@@ -338,30 +340,7 @@ class Front:
         side of better values, where a small gain in one objective costs much of the others. If no point is on that
         side, it is the fittest point on the plane.
         """
-        values = np.nan_to_num(self.values)  # without labels the accuracy counts as 0, as in the search
-        losses = np.where(self.maximise, -values, values)
-        losses = losses - losses.min(axis=0)
-        span = losses.max(axis=0)
-        losses /= np.where(span > 0, span, 1)
-        extremes = losses[[np.lexsort((losses.sum(axis=1), column))[0] for column in losses.T]]
-        offsets = losses - extremes[0]
-        _, sizes, directions = np.linalg.svd(extremes[1:] - extremes[0], full_matrices=False)
-        plane = directions[sizes > 1e-9]  # if one point is the best in two objectives, the plane has fewer dimensions
-        beyond = offsets - offsets @ plane.T @ plane
-        distance = np.sqrt((beyond**2).sum(axis=1)) * -np.sign(beyond.sum(axis=1))
-        return int(np.argmax(distance.round(9)))
-
-    def _nearest_miss(self, limits: Iterable[str], within: dict[str, NDArray[np.bool_]]) -> dict[str, float]:
-        """Return for each limit the nearest value at which the other limits hold, to four digits, if there is one."""
-        figure = {"max_cost": self.mean_cost, "min_coverage": self.coverage, "min_accuracy": self.accuracy}
-        nearest = {}
-        for name in limits:
-            others = np.logical_and.reduce([held for other, held in within.items() if other != name])
-            possible = figure[name][others & ~np.isnan(figure[name])]
-            if possible.size:
-                upwards = name == "max_cost"
-                nearest[name] = _to_four_digits(possible.min() if upwards else possible.max(), upwards=upwards)
-        return nearest
+        return knee_of(self.values, self.maximise)
 
     def __iter__(self) -> Iterator[FrontPoint]:
         return (self[i] for i in range(len(self)))
@@ -374,10 +353,36 @@ class Front:
         )
 
     def __str__(self) -> str:
-        return self.to_text()
+        return self.shortlist().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.shortlist().sheet().to_html()
+
+    def shortlist(self, n: int = 10, *, in_use: int | None = None) -> Shortlist:
+        """Return a few clearly different points, spread over the trade-off, each with a reason.
+
+        The points with a name come first: the one in use, the cheapest, the best combined score, the cheapest that
+        labels at least 99 %, the most accurate (of those that label at least half), the most coverage, the best recall
+        of the worst class, the knee. Others fill the widest gaps in cost. Two points of the list differ by at least 1 %
+        in coverage or accuracy, 5 % in the recall of the worst class, or 5 % of the range of costs. A named point that
+        is closer to one of the list adds its name there, as "nearly".
+
+        Parameters
+        ----------
+        n : int
+            Largest number of points.
+        in_use : int or None
+            A point to include and to mark, such as ``clf.point_``.
+
+        Returns
+        -------
+        Shortlist
+            A sequence of picks, each with ``point`` and ``reason``, cheapest first. It prints as a table.
+        """
+        return shortlist_of(self, n, in_use)
 
     def to_text(self, *, most: int = 12, width: int | None = None) -> str:
-        """Return the best points as a table, one line each.
+        """Return the fittest points as a table, one line each; ``print`` shows the shortlist instead.
 
         Parameters
         ----------
@@ -387,24 +392,17 @@ class Front:
             Largest number of characters per line; designs are cut to fit. None: the width of the terminal, or 110
             without one.
         """
-        if width is None:
-            width = get_terminal_size((110, 24)).columns
-        extra = {name: (values, max(len(name), 8)) for name, values in self.extra.items()}
-        names = "".join(f"{name:>{room}}  " for name, (_, room) in extra.items())
-        lines = [f"point  fitness  stages  coverage  accuracy   mean cost  {names}buys, stage | stage"[:width]]
-        for i, point in enumerate(self[:most]):
-            figures = (
-                f"{i:5d}  {point.fitness:7.3f}  {point.n_stages:6d}  {percent(point.coverage):>8}  "
-                f"{percent(point.accuracy):>8}  {point.mean_cost:10,.2f}  "
-            ) + "".join(f"{values[i]:{room}.4g}  " for values, room in extra.values())
-            design = describe(point.design, self.feature_names)
-            room = max(width - len(figures), 10)
-            lines.append(figures + (design if len(design) <= room else design[: room - 3] + "..."))
-        if len(self) > most:
-            lines.append(f"... and {len(self) - most} more")
-        return "\n".join(lines)
+        return front_text(self, most, width)
 
-    def plot(self, ax: Any = None, highlight: int | None = None) -> "FrontDisplay":
+    def plot(
+        self,
+        ax: Any = None,
+        highlight: int | None = None,
+        *,
+        max_cost: float | None = None,
+        min_coverage: float | None = None,
+        min_accuracy: float | None = None,
+    ) -> "FrontDisplay":
         """Plot accuracy against mean cost, coloured by coverage; needs matplotlib.
 
         Parameters
@@ -412,7 +410,9 @@ class Front:
         ax : Axes or None
             Axes to plot on; a new figure if None.
         highlight : int or None
-            A point to mark, such as ``clf.point_``.
+            A point to mark, such as ``clf.point_``; it is drawn whatever the limits.
+        max_cost, min_coverage, min_accuracy : float or None
+            Points outside these limits are left out, and the axes fit the others.
 
         Returns
         -------
@@ -421,27 +421,16 @@ class Front:
         """
         from emsco.scoring.display import FrontDisplay
 
-        return FrontDisplay.from_front(self, ax=ax, highlight=highlight)
+        limits = {"max_cost": max_cost, "min_coverage": min_coverage, "min_accuracy": min_accuracy}
+        check_choice(limits, self.objectives)
+        return FrontDisplay.from_front(self, ax=ax, highlight=highlight, shown=points_within(self, limits))
 
     def to_frame(self) -> Any:
-        """Return a pandas DataFrame with one row per point: its figures and its purchases, stage by stage.
+        """Return a pandas DataFrame with one row per point: its figures, by class too, and its purchases by stage.
 
         ``_low`` and ``_high`` are the ends of 95 % confidence intervals, see ``interval``.
         """
-        figures: dict[str, Any] = {}
-        for figure in ("coverage", "accuracy", "mean_cost"):
-            low, high = self.interval(figure)
-            figures |= {figure: getattr(self, figure), f"{figure}_low": low, f"{figure}_high": high}
-        return data_frame(
-            {
-                "stages": self.n_stages,
-                **figures,
-                **self.extra,
-                "fitness": self.fitness,
-                "ties": self.n_ties,
-                "design": [describe(design, self.feature_names) for design in self.designs],
-            }
-        )
+        return front_frame(self)
 
 
 def spread(front: Front, n_points: int) -> NDArray[np.intp]:
@@ -465,12 +454,6 @@ _PER_POINT = (
     "designs", "coverage", "accuracy", "mean_cost", "fitness", "n_ties", "reached", "paid", "values", "thresholds",
     "confusion", "against",
 )  # fmt: skip
-
-
-def _to_four_digits(value: float, *, upwards: bool) -> float:
-    """Return a number of four digits that is not below, or not above, a value."""
-    with localcontext(prec=4, rounding=ROUND_CEILING if upwards else ROUND_FLOOR):
-        return float(+Decimal(repr(float(value))))
 
 
 def make_front(

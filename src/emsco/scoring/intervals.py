@@ -4,6 +4,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta, norm
 
+from emsco.exceptions import InvalidParameterError
+
+
+def check_level(level: object) -> None:
+    """Raise unless this is a confidence level."""
+    if isinstance(level, bool) or not isinstance(level, int | float | np.number) or not 0 < level < 1:
+        raise InvalidParameterError(f"level must be a share between 0 and 1, such as 0.95; got {level!r}.")
+
 
 def binomial_interval(n_hits: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """Return the exact confidence interval of a share (Clopper and Pearson).

@@ -205,14 +205,47 @@ class Loss:
         object.__setattr__(self, "reject", tuple(reject.tolist()))
 
 
+@dataclass(frozen=True)
+class Recall:
+    """The objective "recall_<label>": share of the cases of a class that get its label; larger is better.
+
+    A case without a label is not found.
+
+    Parameters
+    ----------
+    label : str, int, float or bool
+        The class, or its text.
+
+    Examples
+    --------
+    >>> Recall("sick").name
+    'recall_sick'
+    """
+
+    label: Any
+
+    def __post_init__(self) -> None:
+        label = self.label.item() if isinstance(self.label, np.generic) else self.label
+        if not isinstance(label, str | int | float) or not str(label).strip() or not str(label).isprintable():
+            raise InvalidParameterError(f"a recall is that of one class; give its label instead of {self.label!r}.")
+        object.__setattr__(self, "label", label)
+
+    @property
+    def name(self) -> str:
+        """Name of the objective in fronts and tables."""
+        return f"recall_{self.label}"
+
+
 class Aims:
     """The chosen objectives: score and compare designs.
 
     Parameters
     ----------
-    objectives : sequence of str, Loss or Objective
+    objectives : sequence of str, Loss, Recall or Objective
     class_counts : ndarray of shape (n_classes,)
         Number of validation samples of each class.
+    classes : sequence
+        Labels, in order; needed by ``Recall`` alone.
 
     Attributes
     ----------
@@ -223,8 +256,8 @@ class Aims:
         Whether samples must be counted by true class and label.
     """
 
-    def __init__(self, objectives: Sequence[Any], class_counts: IntArray) -> None:
-        self._aims = [_aim(objective, class_counts) for objective in objectives]
+    def __init__(self, objectives: Sequence[Any], class_counts: IntArray, classes: Sequence[Any] = ()) -> None:
+        self._aims = [_aim(objective, class_counts, list(classes)) for objective in objectives]
         self.names = tuple(aim.name for aim in self._aims)
         self.maximise = tuple(aim.maximise for aim in self._aims)
         self.by_class = any(aim.by_class for aim in self._aims)
@@ -262,15 +295,18 @@ class Chosen:
     gains: FloatArray
 
 
-def check_objectives(objectives: Any, class_counts: IntArray) -> Aims | None:
-    """Return the objectives of the search; None stands for those of the paper, which have a fast path."""
+def check_objectives(objectives: Any, class_counts: IntArray, classes: Sequence[Any] = ()) -> Aims | None:
+    """Return the objectives of the search; None stands for those of the paper, which have a fast path.
+
+    The classes are the labels, in order, which ``Recall`` needs.
+    """
     if objectives is None:
         return None
     if isinstance(objectives, str) or not isinstance(objectives, Sequence) or len(objectives) < 2:
         raise InvalidParameterError(
             f"must list at least two of {_CHOICES}; got {objectives!r}.", parameter="objectives"
         )
-    aims = Aims(objectives, class_counts)
+    aims = Aims(objectives, class_counts, classes)
     twice = sorted({name for name in aims.names if aims.names.count(name) > 1})
     if twice:
         raise InvalidParameterError(f"has {', '.join(twice)} twice; give each once.", parameter="objectives")
@@ -307,6 +343,12 @@ def _worst_class_accuracy(counts: Counts) -> FloatArray:
     return np.asarray(np.where(given + counts.rejected > 0, accuracy, 1.0).min(axis=1))
 
 
+def _worst_class_recall(counts: Counts) -> FloatArray:
+    n_true = counts.confusion.sum(axis=2) + counts.rejected
+    recall = _share(np.diagonal(counts.confusion, axis1=1, axis2=2), n_true)
+    return np.asarray(np.where(n_true > 0, recall, 1.0).min(axis=1))
+
+
 def _itself(values: FloatArray, least_price: float) -> FloatArray:
     return values
 
@@ -325,21 +367,25 @@ _AIMS = {
         _Aim("fpr", lambda counts: _error_rate(counts, 0), _complement, maximise=False, by_class=True),
         _Aim("fnr", lambda counts: _error_rate(counts, 1), _complement, maximise=False, by_class=True),
         _Aim("worst_class_accuracy", _worst_class_accuracy, _itself, by_class=True),
+        _Aim("worst_class_recall", _worst_class_recall, _itself, by_class=True),
     )
 }
 PAPER, PAPER_MAXIMISE = ("coverage", "accuracy", "cost"), (True, True, False)
 _TAKEN = (  # names of other figures in a front and its tables
-    "loss", "mean_cost", "fitness", "combined", "ties", "design", "exits at", "last at",
+    "loss", "mean_cost", "fitness", "combined", "ties", "design", "exits at", "last at", "worst_recall",
     *(f"{figure}_{end}" for figure in ("coverage", "accuracy", "mean_cost") for end in ("low", "high")),
 )  # fmt: skip
-_CHOICES = f"{', '.join(map(repr, _AIMS))}, emsco.Loss(...) and emsco.Objective(...)"
+_CHOICES = f"{', '.join(map(repr, _AIMS))}, emsco.Loss(...), emsco.Recall(...) and emsco.Objective(...)"
+_BY_CLASS = ("recall_", "precision_")  # begin the names of figures of a class
 
 
-def _aim(objective: Any, class_counts: IntArray) -> _Aim:
+def _aim(objective: Any, class_counts: IntArray, classes: list[Any]) -> _Aim:
     if isinstance(objective, Loss):
         return _loss_aim(objective, class_counts)
+    if isinstance(objective, Recall):
+        return _recall_aim(objective, classes)
     if isinstance(objective, Objective):
-        if objective.name in (*_AIMS, *_TAKEN):
+        if objective.name in (*_AIMS, *_TAKEN) or objective.name.startswith(_BY_CLASS):
             raise InvalidParameterError(
                 f"has an Objective named {objective.name!r}, the name of another one; rename it.",
                 parameter="objectives",
@@ -381,6 +427,21 @@ def _loss_aim(loss: Loss, class_counts: IntArray) -> _Aim:
         return (worst - values) / (worst - best) if worst > best else np.ones(values.size)
 
     return _Aim("loss", values, gain, maximise=False, by_class=True)
+
+
+def _recall_aim(recall: Recall, classes: list[Any]) -> _Aim:
+    names = [str(label) for label in classes]
+    if str(recall.label) not in names:
+        raise InvalidParameterError(
+            f"has Recall({recall.label!r}), but the classes are {classes}.", parameter="objectives"
+        )
+    true = names.index(str(recall.label))
+
+    def values(counts: Counts) -> FloatArray:
+        n_true = counts.confusion[:, true].sum(axis=1) + counts.rejected[:, true]
+        return _share(counts.confusion[:, true, true], n_true)
+
+    return _Aim(recall.name, values, _itself, by_class=True)
 
 
 def _own_aim(objective: Objective) -> _Aim:

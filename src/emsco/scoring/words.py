@@ -44,3 +44,22 @@ def in_brief(names: Sequence[str], most: int = 3) -> str:
 def percent(share: float) -> str:
     """Return a share as a percentage, or a dash if it is undefined."""
     return "-" if np.isnan(share) else f"{100 * share:.0f} %"
+
+
+def tenths(share: float) -> str:
+    """Return a share as a percentage to a tenth, or a dash if it is undefined.
+
+    Examples
+    --------
+    >>> tenths(0.9375), tenths(float("nan"))
+    ('93.8 %', '-')
+    """
+    return "-" if np.isnan(share) else f"{100 * share:.1f} %"
+
+
+def tenths_of_worst(share: float) -> str:
+    """Return the recall of the worst class; that of a class that is never found is marked."""
+    return f"{tenths(share)} !" if share == 0 else tenths(share)
+
+
+NEVER_FOUND = "! a class is never found."

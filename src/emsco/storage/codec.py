@@ -32,9 +32,9 @@ from emsco.stages.learners import BOOSTED
 from emsco.stages.logistic import LogisticModel
 from emsco.stages.problem import unit_membership
 from emsco.storage import container, estimators
+from emsco.storage.by_class import by_class, by_class_to_json
 from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
-from emsco.storage.outlook import outlook_from_json
 from emsco.storage.parameters import (
     ESTIMATORS,
     PARAMETERS,
@@ -126,14 +126,8 @@ def _front_to_json(deployed: Deployed, front: Front) -> tuple[dict[str, Any], di
         arrays["values"] = front.values
     if front.thresholds is not None:
         arrays["thresholds"] = front.thresholds
-    if front.confusion is not None:
-        arrays["confusion"] = front.confusion
-    if front.against is not None:
-        arrays["against"] = front.against
-        record["against"] = {"n_wrong": front.n_wrong_with_everything, "margin": front.margin}
-    if front.outlook is not None:
-        record["outlook"] = front.outlook.to_dict()
-    return record, arrays
+    more, counts = by_class_to_json(front)
+    return record | more, arrays | counts
 
 
 def _models_to_members(models: list[StageModel]) -> tuple[str, dict[str, NDArray[Any]], Members]:
@@ -201,7 +195,7 @@ class _Reading:
             chosen=record.whole("chosen", most=last) if "chosen" in record else point,
             front=front,
             promises=promises,
-            evaluation=evaluation_from_json(record, designs, classes),
+            evaluation=evaluation_from_json(record, designs, classes, front, point),
             notes=record.part("notes").plain(),
         )
         if self.left:
@@ -332,46 +326,7 @@ class _Reading:
                      reached=reached, paid=paid, total_price=prices.total, objectives=objectives, maximise=maximise,
                      values=values, certificate=certificate, thresholds=thresholds,
                      classes=tuple(plain_classes(classes)),
-                     confusion=self.confusion(figures, n_samples, classes.size),
-                     **self.against(n, n_samples, classes.size))  # fmt: skip
-
-    def confusion(self, figures: Mapping[str, Any], n_samples: int, n_classes: int) -> IntArray | None:
-        """Return the counts by class, which older files do not have; they must be those of the figures."""
-        if "arrays/confusion.npy" not in self.left:
-            return None
-        counts: IntArray = self.array("confusion", "<i8", len(figures["coverage"]), n_classes, n_classes + 1)
-        labelled = counts[:, :, :-1].sum(axis=(1, 2))
-        right = np.trace(counts, axis1=1, axis2=2)
-        accuracy = np.where(np.isnan(figures["accuracy"]), 0.0, figures["accuracy"])
-        sound = (
-            counts.min() >= 0
-            and counts.max() <= n_samples
-            and (counts.sum(axis=(1, 2)) == n_samples).all()
-            and np.allclose(labelled, figures["coverage"] * n_samples, rtol=0, atol=1e-3)
-            and np.allclose(right, accuracy * labelled, rtol=0, atol=1e-3)
-        )
-        if not sound:
-            raise damaged("counts by class are not those of the front")
-        counts.setflags(write=False)
-        return counts
-
-    def against(self, n: int, n_samples: int, n_classes: int) -> dict[str, Any]:
-        """Return the counts against buying everything, and the outlook, which older files do not have."""
-        known: dict[str, Any] = {}
-        if "arrays/against.npy" in self.left:
-            counts = self.array("against", "<i8", n, n_classes, 2)
-            record = self.record.part("against")
-            if not 0 <= counts.min() <= counts.max() <= n_samples:
-                raise damaged("counts against buying everything are out of range")
-            counts.setflags(write=False)
-            known = {
-                "against": counts,
-                "n_wrong_with_everything": record.whole("n_wrong", most=n_samples),
-                "margin": record.number("margin", -10, 10),
-            }
-        if "outlook" in self.record:
-            known["outlook"] = outlook_from_json(self.record.part("outlook"), n_classes)
-        return known
+                     **by_class(self, figures, n_samples, classes.size))  # fmt: skip
 
     def objectives(self, figures: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[bool, ...], NDArray[Any]]:
         """Return names, directions and values of the objectives; those of the paper are not in the file again."""

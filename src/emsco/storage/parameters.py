@@ -12,8 +12,8 @@ from emsco.designs.partition import check_max_stages
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
 from emsco.prices.prices import Costs, PriceList, Prices
 from emsco.promises.guarantee import Guarantee
-from emsco.scoring.choice import PRESET_CHOICES
-from emsco.scoring.objectives import Loss, Objective
+from emsco.scoring.choice import BY_CLASS, PRESET_CHOICES
+from emsco.scoring.objectives import Loss, Objective, Recall
 from emsco.stages.learners import check_calibration, check_estimator, check_learning, check_products
 from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
@@ -32,6 +32,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "estimator": None, "random_state": None, "n_jobs": None,
     },
 }  # fmt: skip
+_LABELS = (str, bool, int, float)  # what a class, or a share of it, is in a file
 ESTIMATORS = {"estimator", "final_estimator"}  # parameters that may be classifiers, kept apart
 # Where the settings of searches are; serving a model imports none of them.
 _SEARCHES = {
@@ -61,7 +62,7 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "choose" and callable(value):
             record[name] = "fitness"
         elif name == "choose" and isinstance(value, Mapping):
-            record[name] = {str(key): _scalar(f"choose[{key!r}]", item) for key, item in value.items()}
+            record[name] = {str(key): _choice_to_json(f"choose[{key!r}]", item) for key, item in value.items()}
         elif name == "objectives" and value is not None:
             record[name] = _objectives_to_json(value)
         elif name == "random_state" and not isinstance(value, int | np.integer):
@@ -91,9 +92,7 @@ def parameters_from_json(record: Fields, known: Collection[str]) -> dict[str, An
                 record.refuse(name, "stage numbers, or names per stage")
             parameters[name] = value
         elif name == "choose" and isinstance(value, dict):
-            if any(isinstance(item, dict | list) for item in value.values()):
-                record.refuse(name, "a single value per argument")
-            parameters[name] = value
+            parameters[name] = _choose_from_json(record.part(name))
         elif name == "objectives" and value is not None:
             parameters[name] = _objectives_from_json(record)
         elif name == "n_jobs" and value is not None:
@@ -169,24 +168,54 @@ def check_search(record: Fields) -> dict[str, Any]:
     return settings
 
 
+def _choice_to_json(name: str, value: Any) -> Any:
+    """Return an argument of ``Front.choose``: a single value, or pairs of a label and a share."""
+    if isinstance(value, Mapping):
+        return [[_scalar(name, label), _scalar(name, share)] for label, share in value.items()]
+    return _scalar(name, value)
+
+
+def _choose_from_json(record: Fields) -> dict[str, Any]:
+    choice: dict[str, Any] = {}
+    for name in record:
+        value = record.raw(name)
+        if name in BY_CLASS and isinstance(value, list):
+            if not all(isinstance(pair, list) and [type(v) in _LABELS for v in pair] == [True, True] for pair in value):
+                record.refuse(name, "pairs of a label and a share")
+            value = dict(value)
+        elif isinstance(value, dict | list):
+            record.refuse(name, "a single value per argument")
+        choice[name] = value
+    return choice
+
+
 def _objectives_to_json(objectives: Sequence[Any]) -> list[Any] | None:
     """Return chosen objectives; with a function among them there is nothing to keep."""
     if any(isinstance(objective, Objective) for objective in objectives):
         return None
-    return [{"matrix": o.matrix, "reject": o.reject} if isinstance(o, Loss) else str(o) for o in objectives]
+    return [_objective_to_json(objective) for objective in objectives]
+
+
+def _objective_to_json(objective: Any) -> Any:
+    if isinstance(objective, Loss):
+        return {"matrix": objective.matrix, "reject": objective.reject}
+    return {"recall": objective.label} if isinstance(objective, Recall) else str(objective)
 
 
 def _objectives_from_json(record: Fields) -> tuple[Any, ...]:
     chosen: list[Any] = record.items("objectives")
     for i, objective in enumerate(chosen):
         if isinstance(objective, dict):
-            loss = Fields(objective, "objectives")
+            part = Fields(objective, "objectives")
             try:
-                chosen[i] = Loss(loss.items("matrix"), loss.items("reject"))
+                if "recall" in part:
+                    chosen[i] = Recall(part.raw("recall"))
+                else:
+                    chosen[i] = Loss(part.items("matrix"), part.items("reject"))
             except (EmscoError, OverflowError) as error:
                 raise damaged(str(error).rstrip(".")) from error
         elif not isinstance(objective, str):
-            record.refuse("objectives", "names and losses")
+            record.refuse("objectives", "names, recalls and losses")
     return tuple(chosen)
 
 

@@ -10,6 +10,7 @@ from emsco.deployed.evaluation import Evaluation
 from emsco.designs.partition import stage_counts
 from emsco.exceptions import InvalidParameterError, shown
 from emsco.promises.guarantee import Check, Guarantee, Promise, p_values
+from emsco.scoring.front import Front
 from emsco.scoring.rejection import NEVER
 from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
@@ -33,8 +34,10 @@ def evaluation_to_json(evaluation: Any, designs: IntArray, n_classes: int) -> di
     return {name: record[name] for name in ("points", "everything", "always")}
 
 
-def evaluation_from_json(record: Fields, designs: IntArray, classes: NDArray[Any]) -> Evaluation | None:
-    """Return the evaluation of a file, if it holds one."""
+def evaluation_from_json(
+    record: Fields, designs: IntArray, classes: NDArray[Any], front: Front | None, point: int
+) -> Evaluation | None:
+    """Return the evaluation of a file, if it holds one; the front and the point in use are kept elsewhere."""
     if record.raw("evaluation") is None:
         return None
     part = record.part("evaluation")
@@ -45,7 +48,7 @@ def evaluation_from_json(record: Fields, designs: IntArray, classes: NDArray[Any
         _check_result(result, n_stages, classes.size)
     for name in ("everything", "always"):
         _check_result(part.part(name), 1, classes.size)
-    return Evaluation.from_dict(record.raw("evaluation"), classes.tolist())
+    return Evaluation.from_dict(record.raw("evaluation"), classes.tolist(), front=front, point=point)
 
 
 def _check_result(record: Fields, n_stages: int, n_classes: int) -> None:
