@@ -1,10 +1,10 @@
 """The default choice: the cheapest point that is no worse than buying everything, for any class.
 
 *No worse* is paired: the rows that only buying everything labels correctly are no more than those that only the point
-labels correctly, or for one class, exceed them by no more than half a standard error, which is the root of both numbers
-together. Thousands of points are tried, so the cheapest of those within the margin are there by luck, too. Therefore the
-choice is rehearsed: made without the rows of each fold, judged on them. If what was chosen so is worse by more than half
-a standard error, the margin is narrowed.
+labels correctly, or for one class, exceed them by no more than half a standard error. The standard error is the root of
+both numbers together. Thousands of points are tried, so the cheapest of those within the margin are there by luck, too.
+Therefore the choice is rehearsed: it is made without the rows of each fold and judged on them. If what was chosen so is
+worse by more than half a standard error, the margin is narrowed.
 """
 
 from collections.abc import Iterator
