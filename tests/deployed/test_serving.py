@@ -19,7 +19,7 @@ SERVING = {
     "scoring.words", "stages", "stages._logistic", "stages.base", "stages.learners", "stages.logistic",
     "stages.problem", "storage", "storage.by_class", "storage.codec", "storage.container", "storage.estimator_checks",
     "storage.estimator_specs", "storage.estimator_together", "storage.estimator_trees", "storage.estimators",
-    "storage.fields", "storage.model_file", "storage.parameters", "storage.results",
+    "storage.fields", "storage.model_file", "storage.outlook", "storage.parameters", "storage.results",
     "storage.skops_file",
 }  # fmt: skip
 
