@@ -16,7 +16,7 @@ from emsco.fitting._no_worse import walk_against
 from emsco.fitting.finishing import simplified
 from emsco.fitting.no_worse import MARGINS, choices, choose_no_worse, within
 from emsco.fitting.tuning import tune
-from emsco.scoring.outlook import Outlook
+from emsco.scoring.choice import OF_A_CLASS
 from tests.scoring.test_judge import make_judge
 from tests.strategies import bill, populations, problem, seeds
 
@@ -84,7 +84,7 @@ class Candidate:
         for group in [*([c] for c in classes), classes]:
             lost = sum(other[i] and not self.right[i] for i in rows if truth[i] in group)
             gained = sum(self.right[i] and not other[i] for i in rows if truth[i] in group)
-            room = margin if len(group) == len(classes) else max(margin, 0)
+            room = margin if len(group) == len(classes) else OF_A_CLASS
             if lost - gained > room * sqrt(lost + gained):
                 return False
         return True
@@ -138,31 +138,32 @@ def test_no_design_at_any_exit_is_cheaper_and_within_the_margin(case):
 
 @settings(max_examples=25)
 @given(cases())
-def test_the_outlook_is_the_choice_made_without_each_fold_and_judged_on_it(case):
+def test_the_outlook_has_the_labels_of_choices_made_without_each_fold_and_the_prices_of_the_pick(case):
     p, designs, folds = case
     judge, truth, n_classes = make_judge(p, removal=True), p.y_validation.tolist(), p.n_classes
     found, other = candidates(designs, judge)
     for pick in choices(designs, judge, folds, EXITS):
-        n_right, bills, lost, gained = Counter(), Counter(), Counter(), Counter()
+        n_right, lost, gained = Counter(), Counter(), Counter()
         for f in range(3):
             seen, new = ([i for i in range(len(truth)) if (folds[i] == f) == here] for here in (False, True))
             allowed = [c for c in found if c.is_within(seen, other, truth, pick.margin)]
             chosen = min(allowed, key=lambda c: c.key(seen, other))
             for i in new:
                 n_right[truth[i]] += chosen.right[i]
-                bills[chosen.paid[i] / p.prices.scale] += 1
                 lost[truth[i]] += other[i] and not chosen.right[i]
                 gained[truth[i]] += chosen.right[i] and not other[i]
+        bills = Counter(ticks / p.prices.scale for ticks in walked(pick.design.tolist(), pick.exit_at, judge).paid)
         n_rows = tuple(truth.count(c) for c in range(n_classes))
-        paid = tuple(sorted(bills))
-        expected = Outlook(
-            tuple(n_right[c] for c in range(n_classes)), n_rows, n_rows, paid, tuple(bills[b] for b in paid)
-        )
-        assert pick.outlook == expected
+        outlook, paid = pick.outlook, Counter()
+        for price, n in zip(outlook.paid, outlook.n_paid, strict=True):  # a free stage costs what the one before does
+            paid[price] += n
+        assert paid == bills
+        assert outlook.n_right == tuple(n_right[c] for c in range(n_classes))
+        assert outlook.n_labelled == outlook.n_rows == n_rows
         assert sum(pick.outlook.n_rows) == sum(pick.outlook.n_paid) == len(truth)
         chance = sqrt(2 * log(2 * n_classes))
         by_class = all(lost[c] - gained[c] <= chance * sqrt(lost[c] + gained[c]) for c in range(n_classes))
-        together = lost.total() - gained.total() <= sqrt(lost.total() + gained.total())
+        together = lost.total() - gained.total() <= 0.5 * sqrt(lost.total() + gained.total())
         assert pick.holds == (by_class and together)
 
 
@@ -217,29 +218,11 @@ def test_everything_is_bought_where_nothing_else_is_as_good():
     assert pick.outlook.paid == (p.prices.total,)
 
 
-@pytest.mark.parametrize("better", [0, 1])
-def test_of_equal_prices_and_sizes_the_one_that_loses_least_is_taken(better):
-    rng = np.random.default_rng(0)
-    p = problem(0, n_features=2, n_train=400, n_validation=400, costs=[1, 1])
-    drawn = {}
-    for part in ("train", "validation"):
-        X = rng.normal(size=(2, 400))
-        drawn[f"y_{part}"] = (X[0] + rng.normal(scale=0.3, size=400) > 0) * 1
-        X[1] = X[0] + rng.normal(scale=0.2, size=400)  # a blurred copy
-        drawn[part] = X[::-1].copy() if better else X
-    p, single = replace(p, **drawn), np.array([[0, -1], [-1, 0]])
-    judge = make_judge(p, removal=True)
-    n_right = [int((judge.answers(design).label[0] == p.y_validation).sum()) for design in single]
-    assert n_right[better] > n_right[1 - better]
-    lenient = choices(single, judge, np.arange(400) % 5, EXITS)[0]
-    assert_array_equal(lenient.design, single[better])
-
-
 @given(hnp.arrays(np.int64, (4, 3, 2), elements=st.integers(0, 9)), st.sampled_from(MARGINS))
 def test_within_the_margin_is_each_class_and_all_together(counts, margin):
     lost, gained = counts[..., 0], counts[..., 1]
     for i, inside in enumerate(within(lost, gained, margin)):
-        by_class = [a - b <= max(margin, 0) * sqrt(a + b) for a, b in counts[i].tolist()]
+        by_class = [a - b <= OF_A_CLASS * sqrt(a + b) for a, b in counts[i].tolist()]
         a, b = counts[i].sum(axis=0).tolist()
         assert inside == (all(by_class) and a - b <= margin * sqrt(a + b))
     assert within(lost * 0, gained * 0, margin).all(), "nothing is no worse than itself"
