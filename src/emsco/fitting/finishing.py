@@ -61,12 +61,14 @@ def pool(
             return asked(sets)
 
     if chains:
-        found = orders(fast.sureness, task.prices, strong, most=most)
+        found = orders(fast.sureness, task.prices, strong, most=most, ends_early=quick is not None)
         designs = np.concatenate([designs, [finest(order) for order in found]])
     if final is not fast:
         _train(distinct_sets(designs), final, line)
     line.close()
-    n_merged = min(_MERGED_CELLS // designs.shape[1], _MOST_MERGED, max(_FEW_STEPS // task.y.size, 500))
+    n_merged = _MERGED_CELLS // designs.shape[1]
+    if final is fast or quick is not None:
+        n_merged = min(n_merged, _MOST_MERGED, max(_FEW_STEPS // task.y.size, 500))
     each = max(n_merged // len(designs), 1)
     parts = [merged(design, max_stages=task.max_stages, removal=task.removal, most=each) for design in designs]
     allowed = designs[stage_counts(designs) <= task.max_stages]
