@@ -141,7 +141,7 @@ def threshold_of(options: FitOptions) -> Any:
         raise click.UsageError("--confidence and --guarantee-per-class go with --guarantee.")
     if pairs:
         return {label.strip(): number for (label, _, _), number in zip(pairs, numbers, strict=True)}
-    return None if not numbers else numbers[0] if len(numbers) == 1 else numbers
+    return numbers if len(numbers) > 1 else next(iter(numbers), None)
 
 
 def _parts_of(text: str) -> list[str]:
