@@ -26,7 +26,9 @@ PAGES = {
     for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 }
 WITH_CODE = [name for name, page in PAGES.items() if re.search("^```(python|console)", page, re.MULTILINE)]
-SLOW = dict.fromkeys(["README.md", "docs/budgets.md"], pytest.mark.slow)  # they search thresholds, too
+SLOW = dict.fromkeys(["README.md", "docs/budgets.md", "docs/defaults.md"], pytest.mark.slow)  # boosted trees, many fits
+EXAMPLES = sorted(ROOT.glob("examples/*.py"))
+SLOW_EXAMPLES = ["thyroid_screening"]
 BLOCK = re.compile(r"^```(?:(\w+)|\{code-block\} \w+\n:caption: (\S+)\n)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 NUMBER = re.compile(r"(?:\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?(?:e[+-]\d+)?")
 WIDTH = 88  # of the tables that pages show
@@ -209,7 +211,15 @@ def test_links_of_a_page_lead_somewhere(name):
         assert (ROOT / name).parent.joinpath(target).exists(), f"{name} links to {target}"
 
 
-def test_the_frontier_example_draws_a_picture(tmp_path):
-    picture = tmp_path / "frontier.png"
-    subprocess.run([sys.executable, str(ROOT / "examples/plot_frontier.py"), str(picture)], check=True)
+@pytest.mark.parametrize(
+    "example", [pytest.param(e, id=e.stem, marks=[pytest.mark.slow] * (e.stem in SLOW_EXAMPLES)) for e in EXAMPLES]
+)
+def test_an_example_draws_a_picture(example, tmp_path):
+    picture = tmp_path / "picture.png"
+    subprocess.run([sys.executable, str(example), str(picture)], check=True)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_example_is_in_the_gallery():
+    for example in EXAMPLES:
+        assert f"`examples/{example.name}`" in PAGES["docs/gallery.md"]

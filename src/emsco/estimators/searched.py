@@ -307,7 +307,7 @@ class EMSCOClassifier(StagedClassifier):
 
     @property
     def learner_(self) -> str:
-        """What the stages in use are: "logistic", "given", or boosted trees, "light", "medium" or "deep"."""
+        """The learner of the stages in use, "logistic", "given", or boosted trees, "light", "medium" or "deep"."""
         origin = self.deployed_.origin
         final = origin.parameters["final_estimator"] if origin.finished else None
         given = origin.parameters["estimator"] is not None or final not in (None, "auto", "search")
