@@ -68,7 +68,7 @@ function drawHeader() {
   }
   const interval = (name, text) => {
     const ends = hasTest && figures[`${name}_interval`];
-    return ends ? `95\u00a0% confidence interval ${spanText(ends, text)}` : null;
+    return ends ? spanText(ends, text) : null;
   };
   const answered = figures.n_rows - figures.rejected;
   const right = figures.right
@@ -84,7 +84,7 @@ function drawHeader() {
       h("h3", null, title),
       h("p", { class: "value" }, value, unit ? h("span", { class: "unit" }, ` ${unit}`) : null),
       h("p", null, words),
-      range && h("p", { class: "range" }, range),
+      range && h("p", { class: "range" }, "95\u00a0% confidence interval ", h("span", { class: "whole" }, range)),
     );
   byId("tiles").replaceChildren(
     tile(
@@ -102,7 +102,7 @@ function worstTile(figures, tile) {
   const row = leastFound(figures);
   if (row === null) return "";
   const words = row[FOUND] ? `${whole(row[FOUND])} of ${plural(row[CASES], "case")}` : problem("none of its cases is found");
-  const range = `95\u00a0% confidence interval ${spanText([row[LOW], row[HIGH]], percent)}`;
+  const range = spanText([row[LOW], row[HIGH]], percent);
   return tile(["Worst recall: class ", h("q", null, data.classes[row[CLASS]])], percent(row[RECALL]), words, range);
 }
 
