@@ -35,7 +35,9 @@ for _, row in table.iterrows():
         textcoords="offset points", ha="center", fontsize=8, color="#5F6368",
     )  # fmt: skip
 always = evaluation.always
-axis.axhline(100 * always.accuracy, color="#E69F00", label=f"buy all 57 features, label everybody: {always.accuracy:.1%}")
+axis.axhline(
+    100 * always.accuracy, color="#E69F00", label=f"buy all 57 features, label everybody: {always.accuracy:.1%}"
+)
 axis.set_xlabel("mean cost per message (features bought)")
 axis.set_ylabel("accuracy on test messages (%)")
 axis.set_title("Spam: accuracy for each budget, with 95 % intervals and the coverage", fontsize=11)

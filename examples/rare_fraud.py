@@ -13,7 +13,14 @@ rng = np.random.default_rng(0)
 n_rows = 8000
 fraud = rng.random(n_rows) < 0.03  # 3 % of the payments
 prices = {"amount": 0, "hour": 0, "country risk": 0.1, "device check": 0.5, "bureau score": 2, "call the customer": 15}
-strength = {"amount": 0.8, "hour": 0.5, "country risk": 1.2, "device check": 1.8, "bureau score": 2.0, "call the customer": 4}
+strength = {
+    "amount": 0.8,
+    "hour": 0.5,
+    "country risk": 1.2,
+    "device check": 1.8,
+    "bureau score": 2.0,
+    "call the customer": 4,
+}
 X = pd.DataFrame({name: rng.normal(strength[name] * fraud) for name in prices})
 y = np.where(fraud, "fraud", "good")
 X, X_test, y, y_test = train_test_split(X, y, stratify=y, random_state=0)
@@ -32,11 +39,22 @@ figure, axis = plt.subplots(figsize=(7.6, 4.4), layout="constrained")
 everybody = np.flatnonzero(front.coverage >= 0.99)
 cost = np.array([result.mean_cost for result in evaluation.points])
 recall = 100 * np.array([result.recall[0] for result in evaluation.points])
-axis.scatter(cost[everybody], recall[everybody], s=16, color="#56B4E9", linewidth=0, label="points that label at least 99 %")
+axis.scatter(
+    cost[everybody], recall[everybody], s=16, color="#56B4E9", linewidth=0, label="points that label at least 99 %"
+)
 for (name, point), marker in zip(chosen.items(), "o^s", strict=True):
     result = evaluation.points[point]
     shown = f"{name}: {result.recall[0]:.0%} found, {result.accuracy:.1%} right"
-    axis.scatter(cost[point], recall[point], s=120, marker=marker, facecolor="none", edgecolor="#D55E00", linewidth=2, label=shown)
+    axis.scatter(
+        cost[point],
+        recall[point],
+        s=120,
+        marker=marker,
+        facecolor="none",
+        edgecolor="#D55E00",
+        linewidth=2,
+        label=shown,
+    )
 axis.axhline(
     100 * evaluation.always.recall[0], color="#E69F00", zorder=0,
     label=f"buy everything, for {evaluation.always.mean_cost:.2f}: {evaluation.always.recall[0]:.0%} found",

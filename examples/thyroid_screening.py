@@ -24,7 +24,9 @@ recalls = {
     f"buy everything, for {evaluation.everything.mean_cost:.0f} dollars": evaluation.everything.recall,
 }
 for k, (name, recall) in enumerate(recalls.items()):
-    bars = right.bar(np.arange(3) + 0.27 * (k - 1), 100 * recall, 0.25, label=name, color=("#B0B5BC", "#0072B2", "#E69F00")[k])
+    bars = right.bar(
+        np.arange(3) + 0.27 * (k - 1), 100 * recall, 0.25, label=name, color=("#B0B5BC", "#0072B2", "#E69F00")[k]
+    )
     right.bar_label(bars, fmt="%.0f", fontsize=8)
 right.set_xticks(range(3), ["hyperthyroid\n(73 patients)", "subnormal\n(177)", "normal\n(3,178)"])
 right.set_ylabel("recall: cases that are found (%)")

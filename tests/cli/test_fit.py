@@ -25,6 +25,8 @@ from emsco.cli.fit import SECTIONS
 from emsco.exceptions import GuaranteeWarning
 from emsco.fitting.settings import read_settings
 from emsco.report.learning import learning_record
+from emsco.report.outlook import outlook_record, outlook_words
+from emsco.report.thresholds import rule_words
 from emsco.scoring.choice import no_worse
 from tests.cli.calls import FEW, FIT, HEART, SMALL, TARGET, call
 from tests.data.test_files import mutations
@@ -120,6 +122,29 @@ def test_a_preset_says_what_is_not_given(folder, tmp_path, capsys):
     assert shown == json.loads(call(capsys, "inspect", out, "--json").out)["learning"] == learning_record(clf.deployed_)
     command = emsco.load(out).notes_["command"]
     assert command.endswith("--preset paper --max-stages 2 --no-removal --output m.emsco --json"), command
+
+
+def test_fit_says_what_to_expect_on_new_cases_beside_the_test(folder, tmp_path, capsys):
+    out = tmp_path / "m.emsco"
+    fit = ["fit", folder / "heart.csv", "--target", TARGET, "-o", out, *SMALL]
+    printed = call(capsys, *fit).out
+    clf = emsco.load(out)
+    record = outlook_record(clf.deployed_, clf.evaluation_)
+    assert "Expected on 75 new cases (95 % intervals; from 224 training rows" in printed
+    for sentence in outlook_words(record):
+        assert sentence in printed
+    low, high = clf.outlook_.interval("mean_cost", n_rows=75)
+    assert f"mean cost {low:,.2f} to {high:,.2f}." in printed
+    words = rule_words(clf.deployed_.rule, len(clf.stages_), clf.classes_)
+    assert f"Threshold of this point (least confidence of a label): {words}." in printed
+    shown = json.loads(call(capsys, *fit, "--json").out)["outlook"]
+    assert shown["point"] == clf.point_
+    assert shown["new_rows"]["rows"] == 75
+    assert shown["new_rows"]["accuracy"]["interval_95"] == list(clf.outlook_.interval("accuracy", n_rows=75))
+    assert shown["new_rows"]["accuracy"]["found"] == clf.evaluation_.in_use.accuracy
+    printed = call(capsys, *fit, "--no-test").out
+    assert "Expected on new cases, in the long run" in printed
+    assert json.loads(call(capsys, *fit, "--threshold", 0.9, "--json").out)["outlook"] is None
 
 
 def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):

@@ -9,11 +9,14 @@ import pandas as pd
 from playwright.sync_api import expect, sync_playwright  # waits by expect: the page's policy forbids eval
 import pytest
 
-from emsco import Evolution, MultiStageClassifier, Prices
+from emsco import EMSCOClassifier, Evolution, MultiStageClassifier, Prices
+from emsco.report.by_class import class_tables
 from emsco.report.html import render_page, write_report
 from emsco.report.learning import learning_record
+from emsco.report.outlook import outlook_record, outlook_words
 from emsco.report.summary import summarise
 from tests.classifiers import fixed
+from tests.report.conftest import PLAIN
 from tests.report.test_html import HOSTILE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -37,6 +40,13 @@ def browser():
 def report(fitted, evaluation, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "report.html"
     write_report(fitted, path, evaluation=evaluation, notes={"data": "heart"})
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def default_report(by_default, held_out, tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(by_default, path, evaluation=by_default.evaluate(*held_out), notes={"data": "heart"})
     return path.as_uri()
 
 
@@ -69,11 +79,14 @@ def numbers(text):
 def test_the_headline_is_that_of_the_held_out_rows(open_page, report, fitted, evaluation):
     page = open_page(report)
     result = evaluation.points[fitted.point_]
-    coverage, accuracy, cost = page.locator(".tile").all_inner_texts()
+    coverage, accuracy, cost, worst = page.locator(".tile").all_inner_texts()
     assert f"{100 * result.coverage:.1f}\u00a0%" in coverage
     assert f"{100 * result.accuracy:.1f}\u00a0%" in accuracy
     assert f"{sum(result.right)} of {sum(result.answered)} labels correct" in accuracy
     assert numbers(cost)[0] == round(result.mean_cost, 2)
+    assert "per case" in cost
+    assert f"{100 * result.worst_recall:.1f}\u00a0%" in worst
+    assert evaluation.base_rate[1:] in page.inner_text("#base-rate")
     assert "held-out rows" in page.inner_text("#basis")
     assert page.locator("#scatter .point").count() == len(fitted.front_)
 
@@ -87,19 +100,22 @@ def test_without_an_evaluation_it_says_that_figures_are_optimistic(open_page, fi
 
 @pytest.mark.parametrize("validation", [5, 0.3])
 def test_rows_that_judged_are_called_by_their_name(validation, open_page, fitted, held_out, tmp_path):
-    clf = fixed(search=fitted.search, max_stages=2, validation=validation, random_state=0).fit(*held_out)
+    clf = EMSCOClassifier(search=fitted.search, max_stages=2, validation=validation, random_state=0, **PLAIN)
+    clf.fit(*held_out)
     word, other = ("out-of-fold", "validation") if validation == 5 else ("validation", "out-of-fold")
     for evaluation in (None, clf.evaluate(*held_out)):
         write_report(clf, tmp_path / "report.html", evaluation=evaluation)
         page = open_page((tmp_path / "report.html").as_uri())
+        page.click("#all")
         shown = page.inner_text("body")
         assert f"{word} row" in page.inner_text("#scatter-note")
         assert page.locator("#picked th[scope=col]").first.inner_text() == word
         assert page.inner_text("#learning") == " ".join(learning_record(clf.deployed_)["in_words"])
         assert f"{other} row" not in shown
         assert f"{word} rows" in page.inner_text("#basis" if evaluation is None else "#points")
-        headline = page.inner_text("#headline")
-        assert headline.count("It gives a label at a confidence of at least") == 1
+        how = page.inner_text("#how")
+        assert how.startswith("Stages: logistic regression; numbers are ")
+        assert how.endswith("Labels: a label needs 75\u00a0% confidence; whoever is left gets none.")
 
 
 def stage_names(page):
@@ -128,8 +144,14 @@ def test_the_counts_of_the_picked_design_are_the_evaluations(open_page, report, 
     wrong = np.subtract(result.answered, result.right).tolist()
     assert flows == [list(row) for row in zip(reached, result.right, wrong, onward, strict=True)]
     assert numbers(page.inner_text(".end"))[:2] == [result.n_rejected, 99]
-    cells = page.locator(".confusion tbody td").all_inner_texts()
-    assert [int(cell) for cell in cells] == [n for row in result.confusion for n in row]
+    assert class_counts(page) == [list(row) for row in result.confusion]
+
+
+def class_counts(page, table=0):
+    """The counts by label and without one, of the rows of a table of classes."""
+    rows = page.locator(".confusion").nth(table).locator("tbody tr").all()
+    cells = [row.locator("td").all_inner_texts()[3:] for row in rows]
+    return [[int(cell.split()[0].replace(",", "")) for cell in row] for row in cells]
 
 
 def test_a_link_opens_its_point_and_nonsense_does_no_harm(open_page, report, fitted):
@@ -178,8 +200,10 @@ def test_limits_hide_points(open_page, report, fitted):
 def test_the_table_sorts_and_shows_all(open_page, report, fitted):
     page = open_page(report)
     front = fitted.front_
-    assert page.locator("#points tbody tr").count() == 8
+    assert page.is_hidden("#points")
+    assert page.inner_text("#all") == f"Show all {len(front)} points as a table"
     page.click("#all")
+    assert page.locator("#points tbody tr").count() == len(front)
     page.locator("#points thead button", has_text="Mean cost").first.click()
     picked = [int(text) for text in page.locator("#points tbody th").all_inner_texts()]
     assert front.mean_cost[picked].tolist() == sorted(front.mean_cost)
@@ -199,6 +223,7 @@ def test_the_table_has_intervals_and_other_objectives(open_page, fitted, evaluat
     path = tmp_path / "report.html"
     path.write_text(render_page(summary), encoding="utf-8")
     page = open_page(path.as_uri())
+    page.click("#all")
     assert page.locator("#objectives").text_content() == f"cost, accuracy and {HOSTILE}"
     cells = page.locator("#points tbody tr").nth(1).locator("td").all_inner_texts()
     low, high = (f"{100 * end[1]:.1f}\xa0%" for end in fitted.front_.interval("coverage"))
@@ -227,10 +252,29 @@ def test_dark_mode_follows_the_system_and_the_button(open_page, report):
     assert page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--ink')") == "#1a1f26"
 
 
-@pytest.mark.parametrize("width", [320, 390, 768])
-def test_a_small_screen_does_not_scroll_sideways(open_page, report, width):
-    page = open_page(report, viewport={"width": width, "height": 800})
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 390, 768, 1000, 1440])
+def test_no_screen_scrolls_sideways_and_nothing_is_cut_off(open_page, default_report, width, scheme):
+    page = open_page(default_report, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page.click("#all")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    outside = page.locator("main *, header *").evaluate_all(
+        """all => all.filter((e) => e.offsetWidth && !e.closest(".scroll, svg, #tip, code")).filter((e) => {
+          const { left, right } = e.getBoundingClientRect();
+          const box = e.parentElement.closest("section, .tile, .panel, .stage, header, main").getBoundingClientRect();
+          return right > Math.min(innerWidth, box.right) + 1 || left < Math.max(0, box.left) - 1;
+        }).map((e) => e.outerHTML.slice(0, 80))"""
+    )
+    assert outside == []
+
+
+def test_a_table_that_is_wider_than_its_box_says_so(open_page, default_report):
+    page = open_page(default_report, viewport={"width": 390, "height": 800})
+    for box in page.locator(".scroll:visible").all():
+        wider = box.evaluate("e => e.scrollWidth > e.clientWidth + 1")
+        hint = box.locator("xpath=following-sibling::p[1]")
+        assert hint.inner_text() == ("Scroll the table sideways for more \u2192" if wider else "")
+    assert page.locator(".hint:visible").count() >= 1
 
 
 def test_a_window_that_changes_redraws_its_charts(open_page, report):
@@ -265,6 +309,7 @@ def test_what_is_never_bought_is_said(open_page, held_out, tmp_path):
     never = ", ".join(name for name in ("age", "sex", "time") if name != bought)
     assert "buys up to 1 of its 3 features in one stage" in page.inner_text("#headline")
     assert f"Never bought: {never}." in page.inner_text("#design-lead")
+    page.click("#all")
     assert f"{bought}; never {never}" in page.inner_text("#points")
     assert page.locator("#price-list tbody td", has_text="never").count() == 2
     assert "blank: never bought" in page.inner_text("#matrix-key")
@@ -318,3 +363,96 @@ def test_the_matrix_picks_and_frames_a_point(open_page, report, fitted):
         middle = frame["x"] + frame["width"] / 2 - area["x"]
         assert abs(middle / area["width"] - share) < 1 / len(fitted.front_)
         assert f"point {point}: bought at stage" in page.inner_text("#tip")
+
+
+def test_the_shortlist_is_first_and_picks_a_point(open_page, report, fitted):
+    page = open_page(report)
+    picks = fitted.front_.shortlist(in_use=fitted.point_)
+    rows = page.locator("#picks tbody tr").all_inner_texts()
+    assert len(rows) == len(picks)
+    for text, pick in zip(rows, picks, strict=True):
+        assert text.split()[0] == str(pick.point)
+        assert pick.reason in text.replace("\u00a0", " ")
+        assert ("in use" in text.split("\n")[0]) == (pick.point == fitted.point_)
+    other = next(pick for pick in picks if pick.point != fitted.point_)
+    page.locator("#picks button", has_text=re.compile(f"^{other.point}$")).click()
+    assert page.evaluate("location.hash") == f"#point={other.point}"
+    assert page.evaluate("document.activeElement.textContent") == str(other.point)
+    assert page.locator("#picks tr.picked button").inner_text() == str(other.point)
+    assert other.reason in page.inner_text("#picked").replace("\u00a0", " ")
+
+
+def test_points_of_the_shortlist_stand_out(open_page, report, fitted):
+    page = open_page(report)
+    listed = {str(point) for point in fitted.front_.shortlist(in_use=fitted.point_).points}
+    marks = page.locator("#scatter .point")
+    large = marks.evaluate_all("all => all.filter((m) => m.matches('.listed')).map((m) => m.dataset.point)")
+    assert set(large) == listed
+    order = marks.evaluate_all("all => all.map((m) => m.matches('.listed, .picked'))")
+    assert order == sorted(order)  # the others are below
+    sizes = {
+        kind: page.locator(f"#scatter .point{kind} .dot").first.evaluate(
+            "dot => [+dot.getAttribute('r'), +getComputedStyle(dot).fillOpacity]"
+        )
+        for kind in (".listed", ":not(.listed):not(.picked)")
+    }
+    (r_listed, opaque), (r_other, faint) = sizes.values()
+    assert r_listed > r_other
+    assert (opaque, faint < 0.8) == (1, True)
+
+
+def test_the_axes_fit_the_points_within_the_limits(open_page, report):
+    page = open_page(report)
+    ticks = page.locator("#scatter .tick").all_text_contents()
+    page.locator("#limit-cost").fill("40")
+    assert page.locator("#scatter .tick").all_text_contents() != ticks
+    page.click("text=Reset")
+    expect(page.locator("#scatter .tick").first).to_have_text(ticks[0])
+
+
+def test_classes_are_told_on_held_out_and_on_judged_rows(open_page, report, fitted, evaluation):
+    page = open_page(f"{report}#point=2")
+    assert page.inner_text("#classes-h") == "Point 2, class by class"
+    assert class_counts(page, 0) == [list(row) for row in evaluation.points[2].confusion]
+    assert class_counts(page, 1) == fitted.front_.confusion[2].tolist()
+    assert page.locator("#by-class .base").all_inner_texts()[0] == evaluation.base_rate
+    recall = page.locator(".confusion").nth(1).locator("td.recall b").all_inner_texts()
+    assert recall == [f"{100 * share:.1f}\u00a0%" for share in fitted.front_.recall[2]]
+
+
+def test_a_class_that_is_never_found_is_a_problem_in_words_and_never_green(open_page, fitted, evaluation, tmp_path):
+    counts = [[[67, 0, 0], [32, 0, 0]], [[100, 10, 26], [0, 60, 4]]]
+    summary = summarise(fitted.deployed_, evaluation=evaluation)
+    point = summary["points"][summary["in_use"]]
+    point["test"] |= {**class_tables(counts[0]), "worst_recall": 0.0, "accuracy_interval": [0.57, 0.77]}
+    point["validation"] |= {**class_tables(counts[1]), "worst_recall": 100 / 136}
+    (tmp_path / "report.html").write_text(render_page(summary), encoding="utf-8")
+    page = open_page((tmp_path / "report.html").as_uri())
+    lost = page.locator(".confusion td.lost")
+    assert [" ".join(text.split()) for text in lost.all_inner_texts()] == ["0 none"]
+    assert page.locator(".confusion").nth(0).locator("td.right").all_inner_texts() == ["67"]
+    assert page.locator(".confusion").nth(1).locator("td.right").all_inner_texts() == ["100", "60"]
+    assert "never found" in page.locator(".confusion").nth(0).locator("td.recall").nth(1).inner_text()
+    assert "never given" in page.locator(".confusion").nth(0).inner_text()
+    assert "none of its cases is found" in page.locator(".tile").nth(3).inner_text()
+    colour = "e => getComputedStyle(e).backgroundColor"
+    assert lost.evaluate(colour) != page.locator(".confusion td.right").first.evaluate(colour)
+    assert "the rows do not show that the classifier is better" in page.inner_text("#base-rate.warning")
+
+
+def test_what_to_expect_on_new_rows_is_beside_what_was_found(open_page, default_report, by_default, held_out):
+    page = open_page(default_report)
+    record = outlook_record(by_default.deployed_, by_default.evaluate(*held_out))
+    assert page.inner_text("#outlook-h").startswith(f"Point {by_default.point_}: what to expect")
+    accuracy = page.locator("#outlook-table tbody tr").first.inner_text()
+    low, high = (100 * end for end in record["accuracy"]["interval_95"])
+    assert f"{100 * record['accuracy']['value']:.1f}\u00a0%" in accuracy
+    assert f"{low:.1f} to {high:.1f}\u00a0%" in accuracy
+    low, high = (100 * end for end in record["new_rows"]["accuracy"]["interval_95"])
+    assert f"{low:.1f} to {high:.1f}\u00a0%" in accuracy
+    assert ("as expected" in accuracy) == record["new_rows"]["accuracy"]["within"]
+    assert outlook_words(record)[-1] in page.inner_text("#outlook-words")
+
+
+def test_without_an_outlook_there_is_no_section_of_it(open_page, report):
+    assert open_page(report).is_hidden("#outlook")

@@ -6,13 +6,14 @@ from numpy.testing import assert_array_equal
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from emsco import Evaluation, Exact, MultiStageClassifier, Prices, __version__
+from emsco import EMSCOClassifier, Evaluation, Exact, MultiStageClassifier, Prices, __version__
 from emsco.exceptions import InvalidInputError
 from emsco.report.learning import learning_record
 from emsco.report.summary import stage_flow, stage_reliability, summarise, threshold_sweep
+from emsco.report.thresholds import rule_words
 from emsco.scoring.intervals import binomial_interval
 from tests.classifiers import fixed
-from tests.report.conftest import HEART
+from tests.report.conftest import HEART, PLAIN
 
 ROUNDED = {"rel": 1e-5}
 
@@ -52,8 +53,8 @@ def test_every_point_has_the_figures_of_the_front(fitted):
 
 
 def test_other_objectives_are_told(fitted):
-    search = {"search": fitted.search, "random_state": 0, "max_stages": 2}
-    clf = fixed(HEART.prices, objectives=["fpr", "stages", "cost"], **search).fit(HEART.data, HEART.target)
+    search = {"search": fitted.search, "random_state": 0, "max_stages": 2, **PLAIN}
+    clf = EMSCOClassifier(HEART.prices, objectives=["fpr", "stages", "cost"], **search).fit(HEART.data, HEART.target)
     summary = summarise(clf.deployed_)
     assert (summary["objectives"], summary["extra"]) == (["fpr", "stages", "cost"], ["fpr"])
     told = [point["validation"]["extra"] for point in summary["points"]]
@@ -75,6 +76,43 @@ def test_every_point_has_the_counts_of_the_evaluation(fitted, evaluation):
             assert part[f"{name}_interval"] == pytest.approx(result.interval(figure), **ROUNDED)
 
 
+def test_every_point_has_its_counts_by_class(fitted, evaluation):
+    front, summary = fitted.front_, summarise(fitted.deployed_, evaluation=evaluation)
+    for i, point in enumerate(summary["points"]):
+        for shown, counts, recall in (
+            (point["validation"], front.confusion[i], front.recall[i]),
+            (point["test"], evaluation.points[i].confusion, evaluation.points[i].recall),
+        ):
+            assert shown["confusion"] == np.asarray(counts).tolist()
+            assert [row[0] for row in shown["by_class"]] == [0, 1]
+            assert [row[1] for row in shown["by_class"]] == np.sum(counts, axis=1).tolist()
+            assert [row[3] for row in shown["by_class"]] == pytest.approx(recall, rel=1e-3)
+            assert shown["worst_recall"] == pytest.approx(recall.min(), **ROUNDED)
+    assert summary["base_rate"]["test"] == evaluation.base_rate
+    assert summary["base_rate"]["validation"].startswith('Always answering "0": 68.0 % correct, 0 % of "1" found.')
+
+
+def test_the_shortlist_has_reasons(fitted):
+    picks = fitted.front_.shortlist(in_use=fitted.point_)
+    assert summarise(fitted.deployed_)["shortlist"] == [{"point": p.point, "reason": p.reason} for p in picks]
+
+
+def test_the_outlook_and_the_thresholds_are_told(by_default):
+    summary, outlook = summarise(by_default.deployed_), by_default.outlook_
+    assert summary["outlook"]["point"] == by_default.point_
+    assert summary["outlook"]["rows"] == 200
+    assert summary["outlook"]["accuracy"]["value"] == pytest.approx(outlook.accuracy, **ROUNDED)
+    assert summary["outlook"]["accuracy"]["interval_95"] == pytest.approx(outlook.interval("accuracy"), **ROUNDED)
+    assert summary["outlook"]["new_rows"] is None
+    assert summary["extra"] == []  # thresholds are told in words
+    words = [point["thresholds"] for point in summary["points"]]
+    assert words == [
+        rule_words(rule, int(n), ["0", "1"])
+        for rule, n in zip(by_default.deployed_.rules, by_default.front_.n_stages, strict=True)
+    ]
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
 def test_how_stages_learn_is_told(fitted):
     summary = summarise(fitted.deployed_)
     assert summary["judged"] == "out-of-fold"
@@ -84,8 +122,10 @@ def test_how_stages_learn_is_told(fitted):
     assert (settings["removal"], settings["validation"], settings["choose"]) == ("True", "5", "combined")
     assert settings["encoding"] == f"auto, which used {fitted.encoding_}"
     assert settings["C"] == f"auto, which used {fitted.C_}"
-    given = fixed(search=fitted.search, max_stages=2, encoding="rank", C=2, removal=False, random_state=0)
-    given.set_params(threshold=0.95).fit(HEART.data[:200], HEART.target[:200], HEART.data[200:], HEART.target[200:])
+    given = EMSCOClassifier(
+        search=fitted.search, max_stages=2, encoding="rank", C=2, removal=False, random_state=0, **PLAIN
+    )
+    given.fit(HEART.data[::2], HEART.target[::2], HEART.data[1::2], HEART.target[1::2])
     summary = summarise(given.deployed_)
     assert summary["judged"] == "validation"
     assert summary["learning"] == (
@@ -126,8 +166,17 @@ def test_a_given_design_is_a_report_of_one_point(held_out):
     alone = summarise(clf.deployed_)
     assert (alone["search"], alone["n_validation"], alone["n_test"], alone["in_use"]) == (None, None, None, 0)
     assert alone["points"] == [
-        {"design": [0, 0, 1], "price": [2.0, 5.0], "paid": [2.0, 7.0], "validation": None, "test": None}
+        {
+            "design": [0, 0, 1],
+            "price": [2.0, 5.0],
+            "paid": [2.0, 7.0],
+            "thresholds": "a label needs 75 % confidence; whoever is left gets none",
+            "validation": None,
+            "test": None,
+        }
     ]
+    assert (alone["shortlist"], alone["outlook"]) == ([], None)
+    assert alone["base_rate"] == {"validation": None, "test": None}
     X, y = held_out
     assert summarise(clf.deployed_, evaluation=clf.evaluate(X[columns], y))["points"][0]["test"]["n_rows"] == 99
 
@@ -165,7 +214,8 @@ def test_an_accuracy_of_nothing_is_none():
 
 
 def test_a_silent_point_of_a_front_is_none_too():
-    clf = fixed(threshold=1.0, search=Exact(), random_state=0).fit(HEART.data[["age", "sex"]], HEART.target)
+    clf = EMSCOClassifier(search=Exact(), random_state=0, **{**PLAIN, "threshold": 1.0})
+    clf.fit(HEART.data[["age", "sex"]], HEART.target)
     assert np.isnan(clf.front_.accuracy).all()
     assert summarise(clf.deployed_)["points"][0]["validation"]["accuracy"] is None
 

@@ -18,6 +18,8 @@ from emsco.deployed.model import Deployed, the_front
 from emsco.exceptions import printable
 from emsco.markup import Sheet
 from emsco.report.learning import judged, learning_record
+from emsco.report.outlook import outlook_record, outlook_words
+from emsco.report.thresholds import rule_words
 from emsco.scoring.classes import base_rate, class_sheet
 from emsco.scoring.words import NEVER_FOUND, describe, in_brief, never_bought, tenths, tenths_of_worst
 
@@ -77,9 +79,17 @@ def print_fit(
     print_threshold(model)
     print_stages(model, evaluation)
     print_results(model, evaluation)
+    print_outlook(model, evaluation)
     if model.promise is not None:
         say(f"\n{model.promise}\n")
     say(f"Written to {output}. Next: emsco front {output}, emsco report {output} -o report.html")
+
+
+def print_outlook(model: Deployed, evaluation: Evaluation | None) -> None:
+    """Print what to expect of the point in use on new cases, if it is the one that fit chose."""
+    record = outlook_record(model, evaluation)
+    if record is not None and record["point"] == model.point:
+        say(f"\n{' '.join(outlook_words(record))}\n")
 
 
 def print_shortlist(model: Deployed) -> None:
@@ -140,7 +150,9 @@ def print_threshold(model: Deployed) -> None:
     """Print the confidence that a label needs."""
     own = "Threshold of this point" if model.policy.tunes else "Threshold"
     calibrated = "" if model.promise is None else ", calibrated"
-    say(f"{own} (least confidence of a label{calibrated}): {model.rule.in_words(model.classes.tolist())}.")
+    labels = model.classes.tolist()
+    words = rule_words(model.rule, len(model.stages), labels) if model.policy.tunes else model.rule.in_words(labels)
+    say(f"{own} (least confidence of a label{calibrated}): {words}.")
 
 
 def print_stages(model: Deployed, evaluation: Evaluation | None) -> None:
@@ -188,6 +200,8 @@ def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
         f"buy everything, {same}": evaluation.everything,
         "buy everything, always answer": evaluation.always,
     }
+    if evaluation.everything == evaluation.always:
+        results = {"the design in use": evaluation.points[model.point], "buy everything": evaluation.always}
     for name, result in results.items():
         given, right = sum(result.answered), sum(result.right)
         grid.add_row(

@@ -65,7 +65,7 @@ def render_page(summary: Mapping[str, Any]) -> str:
     run than the page's own: a column may have any name.
     """
     style = _template("report.css")
-    script = _template("draw.js") + _template("page.js")
+    script = "".join(map(_template, ("draw.js", "classes.js", "outlook.js", "page.js")))
     parts = {
         "policy": (
             f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "

@@ -9,6 +9,7 @@ _ENCODINGS = {
     "rank": "numbers are encoded as ranks",
     "spline": "numbers are encoded as ranks with spline terms",
 }
+_LIBRARIES = {"LGBMClassifier": "LightGBM", "HistGradientBoostingClassifier": "scikit-learn"}
 _NAMES = {None: "logistic regression", "boosting": "gradient boosting"}
 
 
@@ -27,7 +28,7 @@ def learning_record(deployed: Deployed) -> dict[str, Any]:
         "refit": bool(given.get("refit", False)),
     }
     if deployed.front is not None and origin.finished:
-        record["final_estimator"] = _final(given["final_estimator"], origin.learner)
+        record["final_estimator"] = _final(given["final_estimator"], deployed)
         record["calibration"] = given["calibration"]
     return {**record, "in_words": in_words(record)}
 
@@ -64,15 +65,24 @@ def in_words(record: dict[str, Any]) -> list[str]:
     return sentences
 
 
+def stage_words(deployed: Deployed) -> str:
+    """Return what the stages are, in a few words."""
+    record = learning_record(deployed)
+    if record["final_estimator"] is not None:
+        return str(record["final_estimator"])
+    return f"{record['estimator']}; {_ENCODINGS[record['encoding']]}"
+
+
 def judged(deployed: Deployed) -> str:
     """Return which rows the figures of a front come from, as an adjective."""
     return "out-of-fold" if isinstance(deployed.origin.validation, int) else "validation"
 
 
-def _final(estimator: Any, learner: str | None) -> str | None:
+def _final(estimator: Any, deployed: Deployed) -> str | None:
     """Return the name of the classifier that the stages of the front were trained with after the search, if any was."""
-    if learner is not None:
-        return f"boosted trees ({learner})"
+    if deployed.origin.learner is not None:
+        library = _LIBRARIES.get(type(deployed.stages[0].model).__name__)
+        return f"boosted trees ({', '.join(filter(None, (library, deployed.origin.learner)))})"
     return None if estimator in (None, "auto", "search") else _name(estimator)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from emsco.deployed.evaluation import Evaluation, Result, by_objectives
 from emsco.deployed.model import Deployed, the_front
 from emsco.report.learning import learning_record
+from emsco.report.outlook import outlook_record
 from emsco.scoring.front import Front
 from emsco.scoring.rejection import NEVER, RejectRule
 from emsco.scoring.words import never_bought
@@ -40,6 +41,7 @@ def summary_record(model: Deployed, evaluation: Evaluation | None) -> dict[str, 
         "learning": learning_record(model),
         "certificate": None if certificate is None else vars(certificate),
         "guarantee": None if model.promise is None else asdict(model.promise),
+        "outlook": outlook_record(model, evaluation),
         "test": None if evaluation is None else results_record(model, evaluation),
     }
 

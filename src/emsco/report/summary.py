@@ -16,14 +16,17 @@ from emsco.deployed.evaluation import Evaluation, Result, by_objectives, check_t
 from emsco.deployed.model import Deployed
 from emsco.exceptions import InvalidInputError
 from emsco.prices.prices import PriceList
-from emsco.report.learning import judged, learning_record
+from emsco.report.by_class import class_tables, told_by_class
+from emsco.report.learning import judged, learning_record, stage_words
+from emsco.report.outlook import outlook_record, outlook_words
+from emsco.report.thresholds import rule_words
+from emsco.scoring.classes import base_rate
 from emsco.scoring.front import Front
 from emsco.scoring.intervals import binomial_interval
 from emsco.scoring.rejection import as_rule, check_threshold
 
 _MOST_STEPS = 300  # of a search's history; a screen cannot show more
 _LEAST_IN_BIN = 10  # a share of fewer rows is meaningless
-_MOST_CLASSES = 20  # a larger confusion matrix is unreadable, and there is one per point
 
 
 def summarise(
@@ -51,6 +54,9 @@ def summarise(
             "of its own evaluate."
         )
     points: list[dict[str, Any]] = []
+    labels = [str(label) for label in model.classes.tolist()]
+    shortlist = [] if front is None else front.shortlist(in_use=model.point).picks
+    told = told_by_class(len(designs), len(labels), [model.point, model.chosen, *(pick.point for pick in shortlist)])
     intervals = {} if front is None else {name: front.interval(name) for name in ("coverage", "accuracy", "cost")}
     for i, design in enumerate(designs):
         cascade = model.cascade_of(design)
@@ -60,15 +66,15 @@ def summarise(
                 "design": design.tolist(),
                 "price": [stage.price for stage in stages],
                 "paid": cascade.paid.tolist(),
-                "validation": None if front is None else _validated(front, i, len(stages), total, intervals),
-                "test": None if evaluation is None else _tested(evaluation.points[i], total),
+                "thresholds": rule_words(model.rules[i], len(stages), labels),
+                "validation": None if front is None else _validated(front, i, len(stages), total, intervals, i in told),
+                "test": None if evaluation is None else _tested(evaluation.points[i], total, i in told),
             }
         )
     if evaluation is not None and front is not None:
         worth = by_objectives(model.objectives, evaluation.points, evaluation.classes)
         for i, point in enumerate(points):
-            point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in front.extra]
-    labels = [str(label) for label in model.classes.tolist()]
+            point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in _extra(front)]
     return {
         "version": __version__,
         "kind": model.origin.kind,
@@ -80,13 +86,17 @@ def summarise(
         "n_validation": None if front is None else front.n_samples,
         "judged": judged(model),
         "learning": " ".join(learning_record(model)["in_words"]),
+        "stages": stage_words(model),
+        "base_rate": _base_rates(front, evaluation, labels),
+        "shortlist": [{"point": pick.point, "reason": pick.reason} for pick in shortlist],
+        "outlook": _outlook(model, evaluation),
         "n_test": None if evaluation is None else evaluation.n_rows,
         "total": total,
         "price_rule": model.prices.rule,
         "units": _units(model.prices, model.column_names),
         "in_use": model.point,
         "objectives": [] if front is None else list(front.objectives),
-        "extra": [] if front is None else list(front.extra),
+        "extra": [] if front is None else list(_extra(front)),
         "points": points,
         "everything": None if evaluation is None else _tested(evaluation.everything, total),
         "always": None if evaluation is None else _tested(evaluation.always, total),
@@ -194,10 +204,41 @@ def _front_flow(front: Front, point: int, n_stages: int) -> dict[str, Any]:
     return _flow(answered, None, rejected)
 
 
+def _extra(front: Front) -> dict[str, Any]:
+    """Return the further figures of the points; their thresholds are told in words."""
+    return {name: values for name, values in front.extra.items() if name in front.objectives}
+
+
+def _base_rates(front: Front | None, evaluation: Evaluation | None, labels: Sequence[str]) -> dict[str, str | None]:
+    """Return what always answering the most frequent class would score, on the validation and on the test rows."""
+    counts = None if front is None or front.confusion is None else front.confusion[0].sum(axis=1)
+    tested = None if evaluation is None else [sum(row) for row in evaluation.everything.confusion]
+    return {
+        "validation": None if counts is None else base_rate(counts, labels),
+        "test": None if tested is None else base_rate(tested, labels),
+    }
+
+
+def _outlook(model: Deployed, evaluation: Evaluation | None) -> dict[str, Any] | None:
+    record = outlook_record(model, evaluation)
+    if record is None:
+        return None
+    return {**_rounded_all(record), "in_words": outlook_words(record)}
+
+
+def _rounded_all(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _rounded_all(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_rounded_all(part) for part in value]
+    return _rounded(value) if isinstance(value, float) else value
+
+
 def _validated(
-    front: Front, point: int, n_stages: int, total: float, intervals: Mapping[str, tuple[Any, Any]]
+    front: Front, point: int, n_stages: int, total: float, intervals: Mapping[str, tuple[Any, Any]], by_class: bool
 ) -> dict[str, Any]:
     cost = float(front.mean_cost[point])
+    counts = front.confusion[point] if by_class and front.confusion is not None else None
     return {
         "coverage": _rounded(front.coverage[point]),
         "accuracy": _rounded(front.accuracy[point]),
@@ -205,13 +246,15 @@ def _validated(
         "saving": _saving(cost, total),
         "fitness": _rounded(front.fitness[point]),
         "ties": int(front.n_ties[point]),
-        "extra": [_rounded(values[point]) for values in front.extra.values()],
+        "extra": [_rounded(values[point]) for values in _extra(front).values()],
+        "worst_recall": _rounded(front.worst_recall[point]),
+        **class_tables(counts),
         **{f"{name}_interval": [_rounded(end[point]) for end in ends] for name, ends in intervals.items()},
         **_front_flow(front, point, n_stages),
     }
 
 
-def _tested(result: Result, total: float) -> dict[str, Any]:
+def _tested(result: Result, total: float, by_class: bool = True) -> dict[str, Any]:
     return {
         "coverage": _rounded(result.coverage),
         "coverage_interval": [_rounded(end) for end in result.interval("coverage")],
@@ -221,7 +264,8 @@ def _tested(result: Result, total: float) -> dict[str, Any]:
         "cost_interval": [_rounded(end) for end in result.interval("mean_cost")],
         "saving": _saving(result.mean_cost, total),
         **_result_flow(result),
-        "confusion": [list(row) for row in result.confusion] if len(result.confusion) <= _MOST_CLASSES else None,
+        "worst_recall": _rounded(result.worst_recall),
+        **class_tables(result.confusion if by_class else None),
     }
 
 

@@ -116,9 +116,31 @@ function lineChart(width, xs, ys, titles) {
   );
 }
 
-/** A figure with its interval on a track from 0 to most. */
-function intervalMark(value, interval, most) {
-  const place = (v) => 6 + 128 * Math.min(v / (most || 1), 1);
+/** Round ends of an axis that fits intervals; shares stay between 0 and 1. */
+function fitAxis(intervals, share) {
+  const ends = intervals.flat().filter((end) => end !== null);
+  let [low, high] = ends.length ? [Math.min(...ends), Math.max(...ends)] : [0, 1];
+  if (high - low < 1e-9) [low, high] = share ? [low - 0.02, high + 0.02] : [low * 0.9, high * 1.1 || 1];
+  const steps = ticks(low, high, 4);
+  const step = steps.length > 1 ? steps[1] - steps[0] : high - low;
+  low = Math.max(Math.floor(low / step + 1e-9) * step, 0);
+  high = Math.ceil(high / step - 1e-9) * step;
+  return { low, high: share ? Math.min(high, 1) : high };
+}
+
+const onAxis = (axis) => (v) => 6 + 128 * Math.min(Math.max((v - axis.low) / (axis.high - axis.low), 0), 1);
+
+/** The ends of an axis, above the intervals that are drawn on it. */
+const axisMark = (axis, text) =>
+  canvas(
+    140, 15, { class: "interval ends", "aria-hidden": "true" },
+    s("text", { class: "tick", x: 2, y: 11 }, text(axis.low)),
+    s("text", { class: "tick", x: 138, y: 11, "text-anchor": "end" }, text(axis.high)),
+  );
+
+/** A figure with its interval on an axis. */
+function intervalMark(value, interval, axis) {
+  const place = onAxis(axis);
   const [low, high] = interval;
   return canvas(
     140, 14, { class: "interval", "aria-hidden": "true" },

@@ -23,6 +23,7 @@ const never = (point, most) => {
 const describe = (point) =>
   point.price.map((_, j) => bought(point, j).join(", ")).join(" | ") +
   (point.design.includes(-1) ? `; never ${never(point, 3)}` : "");
+const labels = (point) => point.thresholds.replaceAll(" %", "\u00a0%"); // when it gives a label, in words
 const judgedRows = `${data.judged} rows`; // behind the figures of the search
 const rowsWord = hasTest ? "held-out rows" : judgedRows;
 const judged = (point) => point.test || point.validation;
@@ -43,17 +44,17 @@ function drawHeader() {
   const nBought = point.design.filter((stage) => stage >= 0).length;
   const some = nBought < units.length ? `up to ${nBought} of ` : "";
   byId("headline").textContent =
-    `A classifier that buys ${some}its ${plural(units.length, "feature")} in ${stages}. It gives a label at ` +
-    (data.threshold === null
-      ? `these confidences: ${data.thresholds}.`
-      : `a confidence of at least ${+(100 * data.threshold).toFixed(2)}\u00a0%, and otherwise no label.`);
-  if (data.threshold > 1) byId("headline").textContent = "A classifier that gives no labels, because its promise cannot be made.";
+    data.threshold > 1
+      ? "A classifier that gives no labels, because its promise cannot be made."
+      : `A classifier that buys ${some}its ${plural(units.length, "feature")} in ${stages}.`;
+  byId("how").textContent = `Stages: ${data.stages}. Labels: ${labels(point)}.`;
   const figuresOf = `The figures of ${judgedRows} on this page are for the threshold of the search.`;
   const promise = data.promise ? [...data.promise, figuresOf] : [];
   byId("promise").replaceChildren(...promise.map((line) => h("p", null, line)));
   const basis = byId("basis");
   if (figures === null) {
     basis.textContent = "There are no results on held-out rows: pass the result of clf.evaluate to the report.";
+    byId("base-rate").hidden = true;
     return;
   }
   const which = hasFront ? `Point ${data.in_use} of ${points.length}, the one in use, on ` : "On ";
@@ -67,7 +68,7 @@ function drawHeader() {
   }
   const interval = (name, text) => {
     const ends = hasTest && figures[`${name}_interval`];
-    return ends ? `95\u00a0% confidence interval ${ends.map(text).join(" to ")}` : null;
+    return ends ? spanText(ends, text) : null;
   };
   const answered = figures.n_rows - figures.rejected;
   const right = figures.right
@@ -77,13 +78,13 @@ function drawHeader() {
     ? "everything is free"
     : `${wholePercent(Math.abs(figures.saving))} ${figures.saving < 0 ? "more" : "less"} than buying everything ` +
       `(${money(data.total)})`;
-  const tile = (title, value, words, range) =>
+  const tile = (title, value, words, range, unit) =>
     h(
       "div", { class: "tile" },
       h("h3", null, title),
-      h("p", { class: "value" }, value),
+      h("p", { class: "value" }, value, unit ? h("span", { class: "unit" }, ` ${unit}`) : null),
       h("p", null, words),
-      range && h("p", { class: "range" }, range),
+      range && h("p", { class: "range" }, "95\u00a0% confidence interval ", h("span", { class: "whole" }, range)),
     );
   byId("tiles").replaceChildren(
     tile(
@@ -91,8 +92,87 @@ function drawHeader() {
       interval("coverage", percent),
     ),
     tile("Accuracy", percent(figures.accuracy), right, interval("accuracy", percent)),
-    tile("Mean cost", money(figures.cost), saved, interval("cost", money)),
+    tile("Mean cost", money(figures.cost), saved, interval("cost", money), "per case"),
+    worstTile(figures, tile),
   );
+  drawBaseRate(figures);
+}
+
+function worstTile(figures, tile) {
+  const row = leastFound(figures);
+  if (row === null) return "";
+  const words = row[FOUND] ? `${whole(row[FOUND])} of ${plural(row[CASES], "case")}` : problem("none of its cases is found");
+  const range = spanText([row[LOW], row[HIGH]], percent);
+  return tile(["Worst recall: class ", h("q", null, data.classes[row[CLASS]])], percent(row[RECALL]), words, range);
+}
+
+function drawBaseRate(figures) {
+  const line = byId("base-rate");
+  const words = hasTest ? data.base_rate.test : data.base_rate.validation;
+  line.hidden = words === null;
+  line.textContent = words === null ? "" : `To compare: ${words[0].toLowerCase()}${words.slice(1)}`;
+  const top = mostFrequent(figures);
+  if (top && figures.accuracy !== null && figures.accuracy_interval[0] <= top.share) {
+    line.append(" ", problem("The interval of the accuracy reaches down to that: the rows do not show that the classifier is better."));
+    line.classList.add("warning");
+  }
+}
+
+/* ---- shortlist ---- */
+
+const briefly = (point) =>
+  point.price
+    .map((_, j) => {
+      const stage = bought(point, j);
+      return stage.length > 5 ? `${stage.slice(0, 4).join(", ")} and ${stage.length - 4} more` : stage.join(", ");
+    })
+    .join(" | ");
+const listed = new Map(data.shortlist.map(({ point, reason }) => [point, reason.replaceAll(" %", "\u00a0%")]));
+const inUse = (i) => (i === data.in_use ? h("span", { class: "badge" }, "in use") : null);
+
+/** The interval of a figure; of an undefined or an exact one, nothing. */
+function rangeOf(figures, key, text) {
+  const ends = figures[`${key}_interval`];
+  if (!ends || figures[key] === null || ends[0] === ends[1]) return null;
+  return h("span", { class: "range" }, spanText(ends, text));
+}
+
+function drawShortlist() {
+  const figure = (i, key, text) => [
+    h("b", null, points[i].validation[key] === null ? "–" : text(points[i].validation[key])),
+    rangeOf(points[i].validation, key, text),
+  ];
+  byId("shortlist-lead").textContent =
+    `${listed.size === points.length ? `All ${plural(points.length, "point")}` : `${listed.size} clearly different points of ${whole(points.length)}`}, ` +
+    `cheapest first, with figures and 95\u00a0% intervals on the ${judgedRows}. Stages are separated by |. Select a point to see it below.`;
+  const rows = [...listed].map(([i, reason]) =>
+    h(
+      "tr", { class: i === state.picked ? "picked" : null, onclick: () => pick(i) },
+      h(
+        "th", { scope: "row" },
+        h("button", { type: "button", "aria-label": `Select point ${i}`, "aria-pressed": String(i === state.picked), "data-key": `pick-${i}` }, String(i)),
+        " ",
+        inUse(i),
+      ),
+      h("td", { "data-label": "mean cost per case" }, figure(i, "cost", money)),
+      h("td", { "data-label": "coverage" }, figure(i, "coverage", percent)),
+      h("td", { "data-label": "accuracy" }, figure(i, "accuracy", percent)),
+      h("td", { "data-label": "worst recall" }, h("b", null, worstCell(points[i].validation.worst_recall))),
+      h("td", { class: "words" }, h("p", null, reason), h("p", { class: "range" }, `Buys ${briefly(points[i])}; ${labels(points[i])}.`)),
+    ));
+  const heads = ["Point", "Mean cost per case", "Coverage", "Accuracy", "Worst recall"];
+  const focused = document.activeElement.dataset.key;
+  byId("picks").replaceChildren(
+    h("thead", null, h("tr", null, heads.map((name) => h("th", { scope: "col" }, name)), h("th", { scope: "col", class: "words" }, "Why, and how"))),
+    h("tbody", null, rows),
+  );
+  refocus(byId("picks"), focused);
+}
+
+/** A table that is drawn again keeps the focus. */
+function refocus(table, key) {
+  const again = key && table.querySelector(`[data-key="${key}"]`);
+  if (again) again.focus({ preventScroll: true });
 }
 
 /* ---- frontier ---- */
@@ -118,7 +198,7 @@ function drawFilters() {
       state.limits[key] = free ? (most ? Infinity : -Infinity) : value;
       output.textContent = free ? "any" : text(value);
       input.setAttribute("aria-valuetext", output.textContent);
-      drawLimits();
+      drawScatter(); // its axes fit the points within the limits
     });
     return h("div", null, h("label", { for: `limit-${key}` }, name, " ", output), input);
   });
@@ -139,7 +219,7 @@ function drawLimits() {
   byId("left").textContent =
     n === points.length ? `All ${plural(n, "point")}` : `${n} of ${points.length} points within the limits`;
   byId("fittest").disabled = !n;
-  for (const mark of byId("scatter").querySelectorAll(".point")) {
+  for (const mark of byId("scatter").querySelectorAll("[data-point]")) {
     const i = +mark.dataset.point;
     mark.toggleAttribute("hidden", !within(i) && i !== state.picked);
   }
@@ -161,16 +241,39 @@ function tipLines(i) {
   return lines;
 }
 
+/** Accuracies, and the ends of the shortlist's intervals as far as these do not squeeze the points. */
+function reach(accuracies) {
+  if (!accuracies.length) return [0, 1];
+  const [low, high] = [Math.min(...accuracies), Math.max(...accuracies)];
+  const room = Math.max(high - low, 0.01) / 3;
+  const ends = [...listed.keys()].filter((i) => within(i) && points[i].validation.accuracy !== null)
+    .flatMap((i) => points[i].validation.accuracy_interval);
+  return [low, high, ...ends.map((end) => Math.min(Math.max(end, low - room), high + room))];
+}
+
+/** What always answering the most frequent class would score, as a line, if it is in the picture. */
+function baseLine(box, y) {
+  const top = mostFrequent(points[data.in_use].validation);
+  if (!top || top.share < y.low || top.share > y.high) return null;
+  const at = { y1: y(top.share), y2: y(top.share) };
+  const words = `always answering “${top.name}”: ${percent(top.share)}`;
+  return [
+    s("line", { class: "base", x1: box.left, x2: box.right, ...at }),
+    s("text", { class: "tick halo", x: box.right - 4, y: y(top.share) - 5, "text-anchor": "end" }, words),
+  ];
+}
+
 function drawScatter() {
   const holder = byId("scatter");
   const width = Math.max(holder.clientWidth, 280);
-  const height = Math.round(Math.min(Math.max(width * 0.62, 300), 460));
+  const height = Math.round(Math.min(Math.max(width * 0.62, 320), 540));
   const narrow = width < 480; // the legend then has a line of its own
   const box = { left: 52, right: width - 14, top: narrow ? 54 : 34, bottom: height - 50 };
-  const values = (key) => points.map((point) => point.validation[key]).filter((value) => value !== null);
+  const shown = points.filter((_, i) => within(i) || i === state.picked);
+  const values = (key) => shown.map((point) => point.validation[key]).filter((value) => value !== null);
   const accuracies = values("accuracy");
   const x = scale(values("cost"), box.left, box.right, 0.05);
-  const y = scale(accuracies.length ? accuracies : [0, 1], box.bottom, box.top, 0.07);
+  const y = scale(reach(accuracies), box.bottom, box.top, 0.05);
   const answering = points.filter((point) => point.validation.accuracy !== null || !accuracies.length);
   const coverages = answering.map((point) => point.validation.coverage);
   const [least, most] = [Math.min(...coverages), Math.max(...coverages)];
@@ -181,13 +284,14 @@ function drawScatter() {
   const marks = byCost.map((i) => {
     const { cost, accuracy, coverage } = points[i].validation;
     const at = [x(cost), accuracy === null ? box.bottom : y(accuracy)];
+    const large = listed.has(i);
     const shape = accuracy === null
-      ? s("path", { class: "silent", d: "M-5 -5L5 5M-5 5L5 -5" })
-      : s("circle", { class: "dot", r: narrow ? 4.5 : 5.5, fill: shade(coverage) });
+      ? s("path", { class: "silent", d: "M-4 -4L4 4M-4 4L4 -4" })
+      : s("circle", { class: "dot", r: large ? 6 : points.length > 60 ? 3 : 4.5, fill: shade(coverage) });
     return s(
       "g",
       {
-        class: "point",
+        class: large ? "point listed" : "point",
         role: "radio",
         "data-point": i,
         "aria-label": spoken(i),
@@ -203,11 +307,17 @@ function drawScatter() {
           tip.show(tipLines(i), place.right, place.top);
         },
       },
-      s("circle", { class: "hit", r: 11 }),
+      s("circle", { class: "hit", r: large ? 11 : 6 }),
       s("circle", { class: "ring", r: 9.5 }),
       shape,
     );
   });
+  const whiskers = byCost.filter((i) => points[i].validation.accuracy !== null).map((i) => {
+    const { cost, accuracy_interval: ends } = points[i].validation;
+    const [low, high] = ends.map((end) => Math.min(Math.max(y(end), box.top), box.bottom).toFixed(1));
+    return s("path", { class: listed.has(i) ? "whisker listed" : "whisker", "data-point": i, d: `M${x(cost).toFixed(1)} ${low}V${high}` });
+  });
+  marks.sort((a, b) => a.classList.contains("listed") - b.classList.contains("listed")); // drawn last: on top
   const colours = CIVIDIS.map((colour, k) => s("rect", { x: k * 12, width: 12.5, height: 10, fill: colour }));
   const legend = most > least
     ? s(
@@ -221,14 +331,15 @@ function drawScatter() {
     canvas(
       width, height, { role: "group", "aria-label": "Front" },
       frame(box, x, y, titles),
-      s("g", { "aria-hidden": "true" }, legend),
+      s("g", { "aria-hidden": "true" }, legend, baseLine(box, y), whiskers),
       s("g", { role: "radiogroup", "aria-label": "Points of the front, cheapest first", id: "marks" }, marks),
     ),
   );
-  const silent = points.length - accuracies.length;
+  const silent = shown.length - accuracies.length;
   byId("scatter-note").textContent =
     `On ${plural(data.n_validation, `${data.judged} row`)}, which also selected the points. ` +
-    (silent ? `The cross at the bottom gives no label, so its accuracy is undefined.` : "");
+    (silent > 1 ? "The crosses at the bottom give no label, so their accuracy is undefined." : "") +
+    (silent === 1 ? "The cross at the bottom gives no label, so its accuracy is undefined." : "");
   markPicked();
 }
 
@@ -254,6 +365,9 @@ function markPicked() {
     mark.classList.toggle("picked", chosen);
     if (chosen) mark.parentNode.append(mark); // on top of the others
   }
+  for (const mark of byId("scatter").querySelectorAll(".whisker")) {
+    mark.classList.toggle("picked", +mark.dataset.point === state.picked);
+  }
   drawLimits();
 }
 
@@ -261,18 +375,18 @@ function drawPanel() {
   const i = state.picked;
   const point = points[i];
   const { validation, test } = point;
+  const cell = (figures, key, text) => {
+    const shown = key === "worst_recall" ? worstCell(figures[key]) : text(figures[key]);
+    return h("td", null, shown, rangeOf(figures, key, text));
+  };
   const line = (name, key, text) =>
-    h(
-      "tr", null,
-      h("th", { scope: "row" }, name),
-      h("td", null, text(validation[key])),
-      test && h("td", null, text(test[key])),
-    );
+    h("tr", null, h("th", { scope: "row" }, name), cell(validation, key, text), test && cell(test, key, text));
   const columns = [data.judged, test && "held out"].filter(Boolean);
   const first = bought(point, 0);
   const more = first.length > 6 ? ` and ${first.length - 6} more` : "";
   byId("picked").replaceChildren(
-    h("h3", null, `Point ${i}`, i === data.in_use ? h("span", { class: "badge" }, "in use") : null),
+    h("h3", null, `Point ${i}`, inUse(i)),
+    listed.has(i) ? h("p", null, listed.get(i)) : null,
     h("p", null, `${plural(point.price.length, "stage")}` +
       (validation.ties > 1 ? `; ${whole(validation.ties - 1)} more ${validation.ties > 2 ? "designs have" : "design has"} these figures` : "")),
     h(
@@ -282,8 +396,9 @@ function drawPanel() {
         "tbody", null,
         line("Coverage", "coverage", percent),
         line("Accuracy", "accuracy", percent),
-        line("Mean cost", "cost", money),
+        line("Mean cost per case", "cost", money),
         line("Saving", "saving", wholePercent),
+        line("Worst recall", "worst_recall", percent),
         data.extra.map((name, k) =>
           h(
             "tr", null, h("th", { scope: "row" }, name), h("td", null, number(validation.extra[k])),
@@ -293,6 +408,7 @@ function drawPanel() {
       ),
     ),
     h("p", { class: "first" }, h("strong", null, "Buys first: "), first.slice(0, 6).join(", ") + more),
+    h("p", null, h("strong", null, "Labels: "), `${labels(point)}.`),
     h(
       "p", { class: "commands" },
       h("span", null, "To use it:"),
@@ -315,18 +431,22 @@ const COLUMNS = [
   { name: "Stages", value: (i) => points[i].price.length, text: whole },
   ...figureColumns("validation"),
   ...data.extra.map((name, k) => ({ name, value: (i) => points[i].validation.extra[k], text: number })),
+  { name: "Worst recall", value: (i) => points[i].validation.worst_recall, text: percent, zero: true },
   { name: "Fitness", value: (i) => points[i].validation.fitness, text: (x) => x.toFixed(3) },
   ...(hasTest ? figureColumns("test") : []),
 ];
-const FEW = 8;
 
 function drawTable() {
+  byId("points-box").hidden = !state.all;
+  const button = byId("all");
+  button.setAttribute("aria-expanded", String(state.all));
+  button.textContent = state.all ? "Hide the table of all points" : `Show all ${plural(points.length, "point")} as a table`;
+  if (!state.all) return;
   const { column, down } = state.sort;
   const { value } = COLUMNS[column];
   const key = (i) => (value(i) === null ? -Infinity : value(i));
   const order = points.map((_, i) => i).filter(within);
   order.sort((a, b) => (down ? key(b) - key(a) : key(a) - key(b)) || a - b);
-  const shown = state.all ? order : order.slice(0, FEW);
   const focused = document.activeElement.dataset.key; // the table is redrawn and keeps the focus
   const head = COLUMNS.map(({ name }, c) => {
     const direction = c !== column ? "none" : down ? "descending" : "ascending";
@@ -340,18 +460,19 @@ function drawTable() {
       ),
     );
   });
-  const rows = shown.map((i) =>
+  const rows = order.map((i) =>
     h(
       "tr", { class: i === state.picked ? "picked" : null, onclick: () => pick(i) },
-      COLUMNS.map(({ value, text, range }, c) => {
+      COLUMNS.map(({ value, text, range, zero }, c) => {
         const cell = value(i) === null ? "–" : text(value(i));
         const ends = range && value(i) !== null ? h("span", { class: "range" }, range(i).map(text).join("–")) : null;
+        if (zero && value(i) === 0) return h("td", null, cell, h("div", null, problem("never found")));
         if (c) return h("td", null, cell, ends);
         const attributes = { type: "button", "data-key": `row-${i}`, "aria-label": `Select point ${i}` };
         const button = h("button", { ...attributes, "aria-pressed": String(i === state.picked) }, cell);
         return h("th", { scope: "row" }, button);
       }),
-      h("td", { class: "words" }, describe(points[i])),
+      h("td", { class: "words" }, describe(points[i]), h("div", { class: "range" }, labels(points[i]))),
     ),
   );
   byId("points").replaceChildren(
@@ -361,7 +482,7 @@ function drawTable() {
         ? h(
             "tr", null,
             h("td", { colspan: 2 }),
-            h("th", { scope: "colgroup", colspan: 4 + data.extra.length }, judgedRows),
+            h("th", { scope: "colgroup", colspan: 5 + data.extra.length }, judgedRows),
             h("th", { scope: "colgroup", colspan: 3 }, "held-out rows"),
             h("td"),
           )
@@ -370,13 +491,20 @@ function drawTable() {
     ),
     h("tbody", null, rows),
   );
-  if (focused) {
-    const again = byId("points").querySelector(`[data-key="${focused}"]`);
-    if (again) again.focus({ preventScroll: true });
+  refocus(byId("points"), focused);
+  drawHints();
+}
+
+/** Say where a table is wider than its box. */
+function drawHints() {
+  for (const box of document.querySelectorAll(".scroll")) {
+    if (!box.nextElementSibling || !box.nextElementSibling.matches(".hint")) {
+      box.after(h("p", { class: "hint", "aria-hidden": "true" }, "Scroll the table sideways for more →"));
+    }
+    const more = !box.hidden && box.scrollWidth > box.clientWidth + 1;
+    box.classList.toggle("more", more);
+    box.nextElementSibling.hidden = !more;
   }
-  const button = byId("all");
-  button.hidden = order.length <= FEW;
-  button.textContent = state.all ? `Show ${FEW}` : `Show all ${order.length}`;
 }
 
 function sortBy(column) {
@@ -392,7 +520,9 @@ function drawDesign() {
   const flow = judged(point);
   byId("design-h").textContent = hasFront ? `Point ${state.picked}, stage by stage` : "The design, stage by stage";
   const without = point.design.includes(-1) ? ` Never bought: ${never(point, 12)}.` : "";
-  const rule = "A case pays for each stage it reaches. It leaves at the first stage that is confident." + without;
+  const rule =
+    `A case pays for each stage it reaches, and leaves at the first stage that is confident. Labels: ${labels(point)}. ` +
+    `Prices are per case.${without}`;
   byId("design-lead").textContent =
     flow ? `Decisions on the ${whole(flow.n_rows)} ${rowsWord}. ${rule}` : rule;
   const kinds = !flow ? [] : flow.right ? ["right", "wrong", "on", "none"] : ["label", "on", "none"];
@@ -439,7 +569,12 @@ function drawDesign() {
     ? `${plural(flow.rejected, "row")} of ${whole(flow.n_rows)} (${percent(flow.rejected / flow.n_rows)})`
     : "A case that is still undecided";
   const fate = `${flow && flow.rejected !== 1 ? "get" : "gets"} no label and ${flow && flow.rejected !== 1 ? "pay" : "pays"} ${money(point.paid.at(-1))}.`;
-  items.push(h("li", { class: "end" }, h("h3", null, "Inconclusive"), h("p", null, `${nobody} ${fate}`)));
+  const everyone = /gets a label/.test(point.thresholds) && !(flow && flow.rejected);
+  items.push(
+    everyone
+      ? h("li", { class: "end" }, h("h3", null, "Nobody is left"), h("p", null, `After the last stage, at ${money(point.paid.at(-1))} per case, everyone has a label.`))
+      : h("li", { class: "end" }, h("h3", null, "Inconclusive"), h("p", null, `${nobody} ${fate}`)),
+  );
   byId("flow").replaceChildren(...items);
 }
 
@@ -451,58 +586,41 @@ function drawResults() {
     [hasFront ? `Point ${state.picked}` : "This design", test],
     [`Buy everything, ${data.searched_with === null ? "same threshold" : `threshold ${data.searched_with}`}`, data.everything],
     ["Buy everything, always answer", data.always],
-  ];
-  const dearest = Math.max(...rows.map(([, result]) => result.cost_interval[1]));
-  const cell = (result, name, text, most) => {
-    const interval = result[`${name}_interval`];
-    const range = interval[0] === interval[1] ? "for every case" : interval.map(text).join(" to ");
+  ].filter(([, result], k) => k < 2 || result.coverage !== data.everything.coverage);
+  if (rows.length < 3) rows[1][0] = "Buy everything";
+  const figures = [
+    ["Coverage", "coverage", percent, wholePercent],
+    ["Accuracy of the labels", "accuracy", percent, wholePercent],
+    ["Mean cost per case", "cost", money, number],
+  ].map(([title, key, text, brief]) => {
+    const axis = fitAxis(rows.map(([, result]) => result[`${key}_interval`]), key !== "cost");
+    const fine = key !== "cost" && axis.high - axis.low < 0.06;
+    return { title, key, text, axis, brief: fine ? percent : brief };
+  });
+  const cell = (result, { title, key, text, axis }) => {
+    const interval = result[`${key}_interval`];
+    const range = interval[0] === interval[1] ? "for every case" : spanText(interval, text);
     return h(
-      "td", null,
-      h("b", null, result[name] === null ? "–" : text(result[name])),
-      h("span", { class: "range" }, ` ${range}`),
-      intervalMark(result[name], interval, most),
+      "td", { "data-label": title },
+      h(
+        "div", null,
+        h("b", null, result[key] === null ? "–" : text(result[key])),
+        h("span", { class: "range" }, ` ${range}`),
+        intervalMark(result[key], interval, axis),
+      ),
     );
   };
-  const heads = ["Coverage", "Accuracy of the labels", "Mean cost"];
   byId("results-lead").textContent = `${plural(data.n_test, "row")}; each figure with its 95\u00a0% confidence interval.`;
   byId("compared").replaceChildren(
-    h("thead", null, h("tr", null, h("td"), heads.map((name) => h("th", { scope: "col" }, name)))),
+    h("thead", null, h("tr", null, h("td"), figures.map(({ title, axis, brief }) =>
+      h("th", { scope: "col" }, title, axisMark(axis, brief))), h("th", { scope: "col" }, "Worst recall"))),
     h("tbody", null, rows.map(([name, result], k) =>
       h(
         "tr", { class: k ? null : "picked" },
         h("th", { scope: "row" }, name),
-        cell(result, "coverage", percent, 1),
-        cell(result, "accuracy", percent, 1),
-        cell(result, "cost", money, dearest),
+        figures.map((figure) => cell(result, figure)),
+        h("td", { "data-label": "Worst recall" }, h("div", null, worstCell(result.worst_recall))),
       ))),
-  );
-  const holder = byId("confusion");
-  if (test.confusion === null) {
-    const words =
-      `The confusion matrix of ${data.classes.length} classes is too large for this page; see ` +
-      `evaluation.points[${state.picked}].confusion.`;
-    holder.replaceChildren(h("p", { class: "lead" }, words));
-    return;
-  }
-  const n = data.classes.length;
-  holder.replaceChildren(
-    h("h3", null, rows[0][0], ": confusion matrix"),
-    h(
-      "div", { class: "scroll", role: "region", "aria-label": "Confusion matrix", tabindex: 0 },
-      h(
-        "table", { class: "confusion" },
-        h(
-          "thead", null,
-          h("tr", null, h("td"), h("th", { scope: "colgroup", colspan: n }, "label"), h("td")),
-          h("tr", null, ["true class", ...data.classes, "no label"].map((name) => h("th", { scope: "col" }, name))),
-        ),
-        h("tbody", null, test.confusion.map((line, t) =>
-          h("tr", null, h("th", { scope: "row" }, data.classes[t]), line.map((count, g) => {
-            const kind = g === n ? "none" : g === t ? "right" : count ? "wrong" : null;
-            return h("td", { class: kind }, whole(count));
-          })))),
-      ),
-    ),
   );
 }
 
@@ -598,7 +716,7 @@ function drawPrices() {
   const columns = units.some((unit) => unit.columns.length > 1 || unit.columns[0] !== unit.name);
   const groups = units.some((unit) => unit.group !== null);
   byId("prices-lead").textContent =
-    `${data.price_rule} Everything together costs ${money(data.total)}.` +
+    `${data.price_rule} Everything together costs ${money(data.total)} per case, in the unit of the price list.` +
     (groups ? " After the first purchase of a group, the other members of the group cost the discount price." : "");
   const place = hasFront ? `point ${state.picked}` : "the design";
   const head = ["Feature", columns && "Columns", "Price", groups && "Group", groups && "Discount price", `Stage in ${place}`];
@@ -679,13 +797,17 @@ function pick(i, focus) {
 
 function drawPicked() {
   if (hasFront) {
-    markPicked();
+    if (points.every((_, i) => within(i))) markPicked();
+    else drawScatter(); // the axes fit the selected point, too
+    drawShortlist();
     drawPanel();
     markColumn();
   }
   if (hasTest) drawResults();
+  if (hasFront || hasTest) drawClasses();
   drawDesign();
   drawPrices();
+  drawHints();
 }
 
 function drawCharts() {
@@ -705,8 +827,10 @@ const isDark = () => (document.documentElement.dataset.theme || (prefersDark.mat
 const nameTheme = () => (byId("theme").textContent = isDark() ? "Light" : "Dark");
 
 function start() {
-  for (const id of ["frontier", "features", "search"]) byId(id).hidden = !hasFront;
+  for (const id of ["shortlist", "frontier", "features", "search"]) byId(id).hidden = !hasFront;
   byId("results").hidden = !hasTest;
+  byId("classes").hidden = !hasFront && !hasTest;
+  drawOutlook();
   const sections = [...document.querySelectorAll("main > section")].filter((section) => !section.hidden);
   byId("contents").append(...sections.map((section) => h("a", { href: `#${section.id}` }, section.dataset.name)));
   byId("theme").addEventListener("click", () => {
@@ -733,7 +857,10 @@ function start() {
   addEventListener("resize", () => {
     if (document.documentElement.clientWidth === width) return;
     width = document.documentElement.clientWidth;
-    requestAnimationFrame(drawCharts);
+    requestAnimationFrame(() => {
+      drawCharts();
+      drawHints();
+    });
   });
 }
 
