@@ -134,7 +134,8 @@ def test_fit_says_what_to_expect_on_new_cases_beside_the_test(folder, tmp_path, 
     for sentence in outlook_words(record):
         assert sentence in printed
     low, high = clf.outlook_.interval("mean_cost", n_rows=75)
-    assert f"mean cost {low:,.2f} to {high:,.2f}." in printed
+    costs = f"{low:,.2f}" if low == high else f"{low:,.2f} to {high:,.2f}"
+    assert f"mean cost {costs}." in printed
     words = rule_words(clf.deployed_.rule, len(clf.stages_), clf.classes_)
     assert f"Threshold of this point (least confidence of a label): {words}." in printed
     shown = json.loads(call(capsys, *fit, "--json").out)["outlook"]

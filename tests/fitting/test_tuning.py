@@ -234,7 +234,7 @@ def test_the_command_line_takes_it(tmp_path, data):
     assert "exits at" in front.output
     report = run(command, ["report", str(tmp_path / "m.emsco"), "-o", str(tmp_path / "r.html")])
     assert report.exit_code == 0
-    assert "exits at" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "exits early at" in (tmp_path / "r.html").read_text(encoding="utf-8")
     refused = run(command, [*fit, "--guarantee", "0.9"])
     assert refused.exit_code == 2
     assert "goes with no other threshold" in refused.output

@@ -128,7 +128,7 @@ def test_a_strong_learner_decides_among_what_comes_first():
         return strong(sets)
 
     prices = resolve(None, [f"x{i}" for i in range(9)])
-    (order,) = orders(fast, prices, remember)
+    (order,) = orders(fast, prices, remember, ends_early=True)
     assert asked[0] == 1, "everything"
     assert max(asked) == 5
     assert len(asked) == 1 + order.n_placed
@@ -146,7 +146,7 @@ def test_an_order_of_a_strong_learner_ends_where_it_is_nearly_as_sure_as_with_ev
     def strong(sets):
         return -2 + sets @ gains / gains.sum()  # -1 with everything
 
-    (order,) = orders(made_up(seed, 9), resolve(None, [f"x{i}" for i in range(9)]), strong, most=most)
+    (order,) = orders(made_up(seed, 9), resolve(None, [f"x{i}" for i in range(9)]), strong, most=most, ends_early=True)
     reached = -2 + np.cumsum(gains[order.units]) / gains.sum()
     enough = np.flatnonzero(reached >= -1.02)
     assert order.n_placed == min(most, enough[0] + 1)
