@@ -18,4 +18,5 @@ print(f"expected on new rows: {clf.outlook_.accuracy:.1%} right")
 figure, axes = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained")
 clf.front_.plot(axes[0], highlight=clf.point_, min_coverage=0.8)  # out of fold, to choose
 evaluation.plot(axes[1])  # on test rows, to report
+axes[1].set_ylim(60, 100)
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "evaluation.png", dpi=130)
