@@ -50,7 +50,7 @@ bench: .venv/dev.stamp
 	$(BIN)/python -m benchmarks
 
 docs: .venv/dev.stamp
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -E -b html docs docs/_build/html
 
 clean:
 	rm -rf .venv docs/_build docs/generated

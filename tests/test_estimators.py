@@ -13,8 +13,12 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from emsco import EMSCOClassifier, Evolution, Exact, MultiStageClassifier, Prices, load
+from emsco import BestFirst, EMSCOClassifier, Evolution, MultiStageClassifier, Prices, load
 from emsco.exceptions import InvalidParameterError, RareClassWarning, SearchInterruptedWarning
+from emsco.promises.own import rule_of
+from emsco.scoring.choice import no_worse
+from emsco.stages.learners import BOOSTED
+from tests.classifiers import fixed
 
 QUICK = Evolution(population_size=30, max_generations=10)
 
@@ -48,15 +52,13 @@ PANEL = Prices(
 @pytest.fixture(scope="module")
 def fitted():
     X, y = patients()
-    return EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0, preset="paper").fit(X, y)
+    return fixed(PANEL, threshold=0.8, search=QUICK, random_state=0, preset="paper").fit(X, y)
 
 
 def test_the_front_is_what_decide_does_on_the_validation_rows():
     X, y = patients()
     X_val, y_val = patients(150, seed=1)
-    clf = EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0, preset="paper").fit(
-        X, y, X_val=X_val, y_val=y_val
-    )
+    clf = fixed(PANEL, threshold=0.8, search=QUICK, random_state=0, preset="paper").fit(X, y, X_val=X_val, y_val=y_val)
     assert len(clf.front_) > 3
     for i, point in enumerate(clf.front_):
         d = clf.use(i).decide(X_val)
@@ -101,30 +103,30 @@ def test_use_switches_and_the_fittest_comes_first(fitted):
 
 def test_choose_may_be_a_function_of_the_front():
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, search=QUICK, random_state=0, choose=lambda f: f.mean_cost.argmin()).fit(X, y)
+    clf = fixed(PANEL, search=QUICK, random_state=0, choose=lambda f: f.mean_cost.argmin()).fit(X, y)
     assert clf.front_.mean_cost[clf.point_] == clf.front_.mean_cost.min()
 
 
 @pytest.mark.parametrize("n_jobs", [2, -1])
 def test_results_do_not_depend_on_the_number_of_workers(n_jobs):
     X, y = patients()
-    one = EMSCOClassifier(PANEL, search=QUICK, random_state=7, n_jobs=1).fit(X, y)
-    many = EMSCOClassifier(PANEL, search=QUICK, random_state=7, n_jobs=n_jobs).fit(X, y)
+    one = fixed(PANEL, search=QUICK, random_state=7, n_jobs=1).fit(X, y)
+    many = fixed(PANEL, search=QUICK, random_state=7, n_jobs=n_jobs).fit(X, y)
     assert_array_equal(one.front_.designs, many.front_.designs)
     assert_array_equal(one.predict_proba(X), many.predict_proba(X))
 
 
 def test_results_depend_on_the_seed_and_on_nothing_else():
     X, y = patients()
-    a, b, c = (EMSCOClassifier(PANEL, search=QUICK, random_state=s, preset="paper").fit(X, y) for s in (1, 1, 2))
+    a, b, c = (fixed(PANEL, search=QUICK, random_state=s, preset="paper").fit(X, y) for s in (1, 1, 2))
     assert_array_equal(a.front_.designs, b.front_.designs)
     assert a.front_.coverage.tolist() != c.front_.coverage.tolist()
 
 
 def test_a_small_cache_gives_the_same_front():
     X, y = patients()
-    plenty = EMSCOClassifier(PANEL, search=QUICK, random_state=7, preset="paper").fit(X, y)
-    tight = EMSCOClassifier(PANEL, search=QUICK, random_state=7, cache_bytes=6000, preset="paper").fit(X, y)
+    plenty = fixed(PANEL, search=QUICK, random_state=7, preset="paper").fit(X, y)
+    tight = fixed(PANEL, search=QUICK, random_state=7, cache_bytes=6000, preset="paper").fit(X, y)
     assert tight.n_feature_sets_ > plenty.n_feature_sets_
     assert_array_equal(plenty.front_.designs, tight.front_.designs)
 
@@ -136,7 +138,7 @@ def test_a_small_cache_gives_the_same_front():
 def test_any_classifier_with_probabilities_is_a_stage(estimator):
     X, y = patients()
     X_val, y_val = patients(80, seed=1)
-    clf = EMSCOClassifier(
+    clf = fixed(
         PANEL,
         estimator=estimator,
         search=Evolution(population_size=8, max_generations=2),
@@ -155,8 +157,8 @@ def test_the_default_stage_is_scikit_learns_logistic_regression():
     X = patients()[0][["age", "creatinine", "visits"]]
     y = patients()[1]
     search = Evolution(population_size=20, max_generations=4)
-    ours = EMSCOClassifier(search=search, random_state=0, preset="paper").fit(X, y)
-    theirs = EMSCOClassifier(
+    ours = fixed(search=search, random_state=0, preset="paper").fit(X, y)
+    theirs = fixed(
         estimator=LogisticRegression(solver="newton-cholesky", tol=1e-10), search=search, random_state=0, preset="paper"
     ).fit(X, y)
     assert_array_equal(ours.front_.designs, theirs.front_.designs)
@@ -165,15 +167,13 @@ def test_the_default_stage_is_scikit_learns_logistic_regression():
 
 def test_refit_trains_the_deployed_stages_on_all_rows():
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, search=QUICK, refit=True, random_state=0, preset="paper").fit(X, y)
-    plain = EMSCOClassifier(PANEL, search=QUICK, random_state=0, preset="paper").fit(X, y)
+    clf = fixed(PANEL, search=QUICK, refit=True, random_state=0, preset="paper").fit(X, y)
+    plain = fixed(PANEL, search=QUICK, random_state=0, preset="paper").fit(X, y)
     assert_array_equal(clf.front_.designs, plain.front_.designs)
     same = MultiStageClassifier(clf.design_, PANEL).fit(X, y)
     assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
     X_val, y_val = patients(80, seed=1)
-    clf = EMSCOClassifier(PANEL, search=QUICK, refit=True, random_state=0, preset="paper").fit(
-        X, y, X_val=X_val, y_val=y_val
-    )
+    clf = fixed(PANEL, search=QUICK, refit=True, random_state=0, preset="paper").fit(X, y, X_val=X_val, y_val=y_val)
     same = MultiStageClassifier(clf.design_, PANEL).fit(pd.concat([X, X_val]), np.concatenate([y, y_val]))
     assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
 
@@ -216,7 +216,7 @@ def test_pandas_polars_and_other_column_orders_are_the_same_table(fitted):
     assert_array_equal(fitted.decide(X[X.columns[::-1]]).confidence, expected.confidence)
     assert_array_equal(fitted.decide(pl.from_pandas(X)).confidence, expected.confidence)
     train, labels = patients()
-    polars = EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0, preset="paper").fit(
+    polars = fixed(PANEL, threshold=0.8, search=QUICK, random_state=0, preset="paper").fit(
         pl.from_pandas(train), labels
     )
     assert_array_equal(polars.front_.designs, fitted.front_.designs)
@@ -232,9 +232,9 @@ def test_labels_of_any_type_come_back_as_they_were(labels, kind):
     rng = np.random.default_rng(0)
     y = np.array(labels)[np.digitize(X["creatinine"] + 0.1 * rng.random(len(X)), [0.7, 1.5][: len(labels) - 1])]
     for given in (y, pd.Series(y), pl.Series(y), y.tolist()):
-        clf = EMSCOClassifier(
-            search=Evolution(population_size=8, max_generations=2), random_state=0, preset="paper"
-        ).fit(X, given)
+        clf = fixed(search=Evolution(population_size=8, max_generations=2), random_state=0, preset="paper").fit(
+            X, given
+        )
         assert clf.classes_.tolist() == sorted(labels)
         d = clf.decide(X)
         assert d.label.dtype.kind == kind
@@ -245,7 +245,7 @@ def test_labels_of_any_type_come_back_as_they_were(labels, kind):
 def test_scikit_learns_tools_take_it():
     X, y = patients()
     search = Evolution(population_size=8, max_generations=2)
-    clf = EMSCOClassifier(PANEL, search=search, random_state=0, preset="paper")
+    clf = fixed(PANEL, search=search, random_state=0, preset="paper")
     assert cross_val_score(clf, X, y, cv=3).mean() > 0.6
     grid = GridSearchCV(clf, {"threshold": [0.6, 0.9]}, cv=2).fit(X, y)
     assert len(grid.cv_results_["mean_test_score"]) == 2
@@ -287,19 +287,20 @@ def test_ctrl_c_keeps_what_was_found(monkeypatch):
 
     monkeypatch.setattr(cascade.Cascade, "tally", interrupted)
     with pytest.warns(SearchInterruptedWarning):
-        clf = EMSCOClassifier(PANEL, search=QUICK, random_state=0, encoding="linear", C=1.0).fit(X, y)
+        clf = fixed(PANEL, search=QUICK, random_state=0, encoding="linear", C=1.0).fit(X, y)
     assert clf.n_generations_ == 1
     assert len(clf.decide(X)) == len(X)
 
 
 def test_progress_is_printed_only_when_asked_for(capsys):
     X, y = patients()
-    EMSCOClassifier(PANEL, search=QUICK, random_state=0).fit(X, y)
+    fixed(PANEL, search=QUICK, random_state=0).fit(X, y)
     assert capsys.readouterr() == ("", "")
-    EMSCOClassifier(PANEL, search=QUICK, random_state=0, verbose=True).fit(X, y)
+    fixed(PANEL, search=QUICK, random_state=0, verbose=True).fit(X, y)
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.count("evolving") == 2  # the first, and the last
+    assert printed.err.count("evolving") == 1  # the last of it: the line before was printed within ten seconds
+    assert "comparing learners" in printed.err
     assert "training the front" in printed.err
     assert "100 %" in printed.err
 
@@ -307,7 +308,7 @@ def test_progress_is_printed_only_when_asked_for(capsys):
 def test_input_is_never_changed():
     X, y = patients()
     before, labels = X.copy(), y.copy()
-    EMSCOClassifier(PANEL, search=QUICK, random_state=0).fit(X, y).decide(X)
+    fixed(PANEL, search=QUICK, random_state=0).fit(X, y).decide(X)
     pd.testing.assert_frame_equal(X, before)
     assert_array_equal(y, labels)
 
@@ -316,9 +317,7 @@ def test_many_features_work():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 70))  # more than a machine word
     y = X[:, 3] + X[:, 66] + 0.3 * rng.normal(size=120) > 0
-    clf = EMSCOClassifier(search=Evolution(population_size=20, max_generations=3), random_state=0, preset="paper").fit(
-        X, y
-    )
+    clf = fixed(search=Evolution(population_size=20, max_generations=3), random_state=0, preset="paper").fit(X, y)
     assert clf.front_.n_stages.max() <= 30
     X_val = rng.normal(size=(80, 70))
     y_val = X_val[:, 3] + X_val[:, 66] > 0
@@ -339,7 +338,7 @@ def test_many_classes_and_columns_use_scikit_learns_solver():
 
 def test_a_point_of_the_front_is_a_design():
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, search=QUICK, refit=True, random_state=0, preset="paper").fit(X, y)
+    clf = fixed(PANEL, search=QUICK, refit=True, random_state=0, preset="paper").fit(X, y)
     same = MultiStageClassifier(clf.front_[0], PANEL).fit(X, y)
     assert_array_equal(same.design_, clf.design_)
 
@@ -353,45 +352,65 @@ def test_no_warning_escapes_a_plain_fit():
 
 # ---------------------------------------------------------------- presets
 
-PUBLISHED = {"search": Evolution(), "removal": False, "validation": 1 / 3, "choose": "fitness", "encoding": "linear"}
-PUBLISHED["C"] = 1.0
-BEST = {"search": "auto", "removal": True, "validation": 5, "choose": "combined", "encoding": "auto", "C": "auto"}
+PUBLISHED = {"threshold": 0.75, "search": Evolution(), "removal": False, "validation": 1 / 3, "choose": "fitness",
+             "encoding": "linear", "C": 1.0, "final_estimator": "search"}  # fmt: skip
+BEST = {"search": "auto", "threshold": "auto", "removal": True, "validation": 5, "choose": "no_worse",
+        "encoding": "auto", "C": "auto", "final_estimator": "auto"}  # fmt: skip
 
 
 def trace(clf):
     """What a fit came to."""
     front = clf.front_
     return (clf.search_, clf.encoding_, clf.C_, clf.point_, front.n_samples, front.designs.tolist(),
-            front.values.tolist(), [stage.model.coef_.tolist() for stage in clf.stages_])  # fmt: skip
+            front.values.tolist(), clf.learner_, clf.deployed_.rule, clf.design_.tolist())  # fmt: skip
 
 
 @pytest.mark.parametrize(("preset", "meaning"), [("best", BEST), ("paper", PUBLISHED)])
 def test_what_is_left_out_means_what_the_preset_says(preset, meaning):
     X, y = patients(120)
     X = X[["age", "creatinine", "smokes"]]
-    left_out = EMSCOClassifier(threshold=0.7, random_state=0, preset=preset).fit(X, y)
-    spelt_out = EMSCOClassifier(threshold=0.7, random_state=0, preset=preset, **meaning).fit(X, y)
+    left_out = EMSCOClassifier(random_state=0, preset=preset).fit(X, y)
+    spelt_out = EMSCOClassifier(random_state=0, preset=preset, **meaning).fit(X, y)
     assert trace(left_out) == trace(spelt_out)
     other = "paper" if preset == "best" else "best"
-    explicit = EMSCOClassifier(threshold=0.7, random_state=0, preset=other, **meaning).fit(X, y)
+    explicit = EMSCOClassifier(random_state=0, preset=other, **meaning).fit(X, y)
     assert trace(left_out) == trace(explicit), "what is given wins"
-    assert trace(left_out) != trace(EMSCOClassifier(threshold=0.7, random_state=0, preset=other).fit(X, y))
+    assert trace(left_out) != trace(EMSCOClassifier(random_state=0, preset=other).fit(X, y))
 
 
 def test_best_is_the_default_and_chooses_by_itself():
     X, y = patients(120)
     clf = EMSCOClassifier(PANEL, random_state=0).fit(X, y)
     assert clf.preset == "best"
-    assert clf.search_ == Exact()
+    assert clf.search_ == BestFirst(max_designs=6_000, focus=0.5)
     assert clf.front_.n_samples == 120, "every row is judged, in one of five folds"
     assert (clf.front_.designs == -1).any()
     assert clf.encoding_ in ("linear", "rank", "spline")
-    assert clf.point_ == clf.front_.choose(best="combined")
+    assert clf.learner_ in ("logistic", *BOOSTED)
+    assert clf.threshold is None
+    assert clf.deployed_.policy.threshold == "auto"
+    assert clf.deployed_.rule == rule_of(*clf.front_.thresholds[clf.point_].tolist(), n_stages=len(clf.stages_))
+    assert (clf.point_, True) == no_worse(clf.front_)
+    assert clf.front_.coverage[clf.point_] == 1, "it labels everybody, as buying everything does"
+    assert clf.front_.outlook.n_labelled == clf.front_.outlook.n_rows == tuple(sum(y == c) for c in clf.classes_)
+
+
+def test_a_threshold_set_after_fit_can_be_set_back():
+    X, y = patients(120)
+    for preset, meant in (("best", "auto"), ("paper", 0.75)):
+        clf = EMSCOClassifier(PANEL, search=QUICK, random_state=0, preset=preset, final_estimator="search").fit(X, y)
+        before = clf.decide(X)
+        clf.set_params(threshold=0.99)
+        assert clf.deployed_.policy.threshold == 0.99
+        assert clf.decide(X).conclusive.sum() < before.conclusive.sum()
+        clf.set_params(threshold=None)
+        assert clf.deployed_.policy.threshold == meant
+        assert_array_equal(clf.decide(X).conclusive, before.conclusive)
 
 
 def test_paper_is_what_was_published():
     X, y = patients(120)
-    clf = EMSCOClassifier(PANEL, random_state=0, preset="paper").fit(X, y)
+    clf = fixed(PANEL, random_state=0, preset="paper").fit(X, y)
     assert clf.search_ == Evolution()
     assert clf.front_.n_samples == 40
     assert clf.front_.designs.min() == 0
@@ -402,7 +421,7 @@ def test_paper_is_what_was_published():
 def test_a_wrong_preset_says_what_is_wanted(preset):
     X, y = patients(60)
     with pytest.raises(InvalidParameterError, match="preset must be one of best, paper; got"):
-        EMSCOClassifier(preset=preset).fit(X, y)
+        fixed(preset=preset).fit(X, y)
 
 
 @pytest.mark.parametrize("preset", ["best", "paper"])

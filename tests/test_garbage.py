@@ -19,6 +19,7 @@ from emsco.exceptions import (
     InvalidTargetError,
     SuspiciousColumnWarning,
 )
+from tests.classifiers import fixed
 
 QUICK = Evolution(population_size=8, max_generations=1)
 RNG = np.random.default_rng(0)
@@ -29,7 +30,7 @@ FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
 
 def fit(X=X, y=Y, X_val=None, y_val=None, **kwargs):
     kwargs = {"search": QUICK, "random_state": 0} | kwargs
-    return EMSCOClassifier(**kwargs).fit(X, y, X_val=X_val, y_val=y_val)
+    return fixed(**kwargs).fit(X, y, X_val=X_val, y_val=y_val)
 
 
 def with_cell(value, dtype=float):

@@ -10,8 +10,9 @@ from sklearn.datasets import load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import emsco
-from emsco import BestFirst, EMSCOClassifier, Guarantee, MultiStageClassifier
+from emsco import BestFirst, Guarantee, MultiStageClassifier
 from emsco.datasets import load_heart_disease, load_heart_failure, load_spambase
+from tests.classifiers import fixed
 from tests.other_processor import environment
 
 DECIDE = """
@@ -26,13 +27,13 @@ np.savez(sys.argv[3], label=decisions.label.filled(-1), confidence=decisions.con
 
 def heart_failure():
     data = load_heart_failure(as_frame=False)
-    return EMSCOClassifier(list(data.prices.values()), threshold=0.8, max_stages=3, random_state=0), data
+    return fixed(list(data.prices.values()), threshold=0.8, max_stages=3, random_state=0), data
 
 
 def promised():
     data = load_heart_failure(as_frame=False)
     search = BestFirst(max_designs=200)
-    return EMSCOClassifier(threshold=Guarantee(0.8, 0.8), search=search, encoding="spline", random_state=0), data
+    return fixed(threshold=Guarantee(0.8, 0.8), search=search, encoding="spline", random_state=0), data
 
 
 def missing_values():

@@ -30,9 +30,9 @@ def test_the_pinned_signatures():
     ]  # fmt: skip
     assert [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY] == ["costs"]
     defaults = emsco.EMSCOClassifier().get_params()
-    assert (defaults["threshold"], defaults["preset"]) == (None, "best")
-    left_to_the_preset = ("removal", "search", "validation", "choose", "encoding", "C")
-    assert [defaults[name] for name in left_to_the_preset] == [None] * 6
+    assert defaults["preset"] == "best"
+    left_to_the_preset = ("threshold", "removal", "search", "validation", "choose", "encoding", "C", "final_estimator")
+    assert [defaults[name] for name in left_to_the_preset] == [None] * 8
     parameters = inspect.signature(emsco.MultiStageClassifier).parameters
     assert [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY] == ["design", "costs"]
     assert emsco.Evolution() == emsco.Evolution(

@@ -18,7 +18,6 @@ from emsco import (
     Accept,
     Acquire,
     BestFirst,
-    EMSCOClassifier,
     Evolution,
     Exact,
     Guarantee,
@@ -39,7 +38,10 @@ from emsco.scoring.cache import StageCache
 from emsco.scoring.cascade import Cascade
 from emsco.scoring.rejection import RejectRule
 from emsco.stages.logistic import LogisticTrainer
+from tests.classifiers import fixed
 from tests.strategies import bill, price_models, problem, seeds
+
+pytestmark = pytest.mark.filterwarnings("ignore::emsco.exceptions.BaseRateWarning")  # classes are drawn of any size
 
 COLUMNS = ["age", "ward", "salt", "sugar"]
 LABELS = ["a", "b", "c"]
@@ -173,7 +175,7 @@ def test_front_decide_and_sessions_are_one_walk(seed, n_classes, prices, kind, o
     X, y = rows(seed, 100, n_classes)
     threshold = THRESHOLDS[kind](n_classes)
     aims = chosen_objectives(objectives, n_classes)
-    clf = EMSCOClassifier(prices, threshold=threshold, search=search, objectives=aims, random_state=0, **LINES)
+    clf = fixed(prices, threshold=threshold, search=search, objectives=aims, random_state=0, **LINES)
     clf.fit(X[:60], y[:60], X[60:], y[60:])
     expect_undominated(clf.front_)
     for point in some(clf.front_):
@@ -191,9 +193,7 @@ def test_with_folds_each_row_is_walked_by_stages_trained_without_it(seed, n_clas
     X, y = rows(seed, 90, n_classes)
     threshold = THRESHOLDS[kind](n_classes)
     aims = chosen_objectives(objectives, n_classes)
-    clf = EMSCOClassifier(
-        prices, threshold=threshold, search=search, objectives=aims, validation=3, random_state=0, **LINES
-    )
+    clf = fixed(prices, threshold=threshold, search=search, objectives=aims, validation=3, random_state=0, **LINES)
     clf.fit(X, y)
     expect_undominated(clf.front_)
     for point in some(clf.front_):
@@ -227,7 +227,7 @@ def test_promises_are_planned_on_the_folds_and_checked_on_rows_that_nothing_saw(
     guarantee = Guarantee(0.75, per_class=per_class, threshold=0.8)
     prices = Prices(price=dict.fromkeys(COLUMNS, 2), groups={"blood": ["salt", "sugar"]}, discount={"salt": 1,
                     "sugar": 1}, overhead=0.5)  # fmt: skip
-    clf = EMSCOClassifier(prices, threshold=guarantee, search=BestFirst(max_designs=100), validation=3, random_state=0,
+    clf = fixed(prices, threshold=guarantee, search=BestFirst(max_designs=100), validation=3, random_state=0,
                           final_estimator=estimator, objectives=["worst_class_accuracy", "coverage", "cost"],
                           **LINES)  # fmt: skip
     shuffled = streams()[2].permutation(480)
@@ -332,7 +332,7 @@ def test_a_model_file_keeps_all_of_it(tmp_path):
         warnings.simplefilter("ignore", GuaranteeWarning)
         settings = {"search": BestFirst(max_designs=60), "random_state": 0, "encoding": "rank"}
         aims = ("worst_class_accuracy", "stages", "cost")
-        clf = EMSCOClassifier(prices, threshold=guarantee, objectives=aims, **settings).fit(X, y)
+        clf = fixed(prices, threshold=guarantee, objectives=aims, **settings).fit(X, y)
         clf.save(tmp_path / "m.emsco")
         again = load(tmp_path / "m.emsco")
         assert again.deployed_.promises == clf.deployed_.promises
@@ -352,7 +352,7 @@ def test_exact_and_best_first_agree_on_all_that_both_can_do():
                     "sugar": 1}, overhead=0.5, parallel=True)  # fmt: skip
     how = {"threshold": {"a": 0.6, "b": 0.7, "c": 0.8}, "validation": 3, "random_state": 0, **LINES}
     exact, walked = (
-        EMSCOClassifier(prices, search=search, objectives=["coverage", "cost"], **how).fit(X, y).front_
+        fixed(prices, search=search, objectives=["coverage", "cost"], **how).fit(X, y).front_
         for search in (Exact(), BestFirst())
     )
     assert exact.certificate.proven

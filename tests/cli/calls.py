@@ -5,8 +5,9 @@ from emsco.datasets import load_heart_failure
 
 HEART = load_heart_failure()
 TARGET = "DEATH_EVENT"
-FIT = ["--target", TARGET, "--threshold", "0.8", "--max-stages", "3"]
-SMALL = ["--max-stages", "2", *[x for c in list(HEART.data)[:7] for x in ("--drop", c)]]
+FIT = ["--target", TARGET, "--threshold", "0.8", "--max-stages", "3", "--final", "search"]
+FEW = ["--max-stages", "2", *[x for c in list(HEART.data)[:7] for x in ("--drop", c)]]
+SMALL = [*FEW, "--final", "search"]
 
 
 def call(capsys, *arguments, expect=0):

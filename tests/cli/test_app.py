@@ -79,7 +79,23 @@ def test_file_names_may_hold_bytes_that_are_no_text(folder, model, tmp_path, cap
     shutil.copy(folder / "prices.csv", prices)
     shutil.copy(model, here / os.fsdecode(b"m\xff.emsco"))
     model = here / os.fsdecode(b"m\xff.emsco")
-    call(capsys, "fit", data, "--target", TARGET, "--costs", prices, "--max-stages", 1, "--jobs", 1, "-o", model)
+    call(
+        capsys,
+        "fit",
+        data,
+        "--target",
+        TARGET,
+        "--final",
+        "search",
+        "--costs",
+        prices,
+        "--max-stages",
+        1,
+        "--jobs",
+        1,
+        "-o",
+        model,
+    )
     assert "h\\udcff.csv" in call(capsys, "inspect", model).out
     call(capsys, "use", model, 0)
     assert "o\\udcff.csv" in call(capsys, "predict", model, data, "-o", here / os.fsdecode(b"o\xff.csv")).out

@@ -9,7 +9,7 @@ import pytest
 
 import emsco
 from emsco import MultiStageClassifier
-from tests.cli.calls import HEART, TARGET, call
+from tests.cli.calls import HEART, SMALL, TARGET, call
 
 
 def ask(model, answers, *options):
@@ -49,8 +49,7 @@ def test_ask_asks_again_takes_nothing_for_an_answer_and_goes_on_from_a_file(mode
 
 def test_a_promise_that_cannot_be_made_is_a_warning_and_an_answer(folder, tmp_path, capsys, monkeypatch):
     path = tmp_path / "m.emsco"
-    printed = call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "--max-stages", 2, "--guarantee", "0.99",
-                   "-o", path)  # fmt: skip
+    printed = call(capsys, "fit", folder / "heart.csv", "--target", TARGET, *SMALL, "--guarantee", "0.99", "-o", path)
     assert "warning: no label will be given: the calibration rows cannot support" in printed.err
     assert "no label is ever given" in printed.out
     call(capsys, "predict", path, folder / "heart.csv", "-o", tmp_path / "out.csv")

@@ -7,7 +7,7 @@ import pytest
 
 import emsco
 from emsco import Loss
-from tests.cli.calls import FIT, HEART, TARGET, call
+from tests.cli.calls import FIT, HEART, SMALL, TARGET, call
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ from tests.cli.calls import FIT, HEART, TARGET, call
         (["--regularisation", "strong"], 2, "--regularisation strong: give a number, or auto"),
         (["--regularisation", "0"], 1, "--regularisation must be a positive number or auto; got 0"),
         (["--regularisation", "nan"], 1, "--regularisation must be a positive number or auto; got nan"),
-        (["--final", "logistic"], 2, "'logistic' is not one of 'tree', 'forest', 'boosting', 'naive-bayes'"),
+        (["--final", "logistic"], 2, "'logistic' is not one of 'auto', 'search', 'tree', 'forest', 'boosting'"),
         (["--calibration", "platt"], 2, "'platt' is not one of 'sigmoid', 'isotonic', 'temperature'"),
         (["--time-limit", "3", "--preset", "paper"], 2, "goes with --search exact"),
     ],
@@ -73,6 +73,9 @@ def test_objectives_can_be_chosen(folder, tmp_path, capsys):
             "error: --search cannot be exact",
         ),
         (["--knee", "--max-cost", "3"], 2, "--knee chooses by itself"),
+        (["--best", "no_worse", "--max-cost", "3"], 2, "--best no_worse chooses by itself; leave out limits"),
+        (["--best", "no_worse", "--one-standard-error"], 2, "--one-standard-error needs --best accuracy"),
+        (["--best", "no_worse", "--knee"], 2, "--knee chooses by itself"),
         (["--one-standard-error"], 2, "--one-standard-error needs --best accuracy"),
         (["--objective", "speed"], 2, "'speed' is not one of"),
     ],
@@ -110,14 +113,18 @@ def test_loss_files_that_make_no_sense_are_explained(name, text, says, folder, t
         (["--threshold", "1=0.6", "--threshold", "0=0.9"], {"1": 0.6, "0": 0.9}),
         (["--threshold", "0.9,0.8,0.7"], [0.9, 0.8, 0.7]),
         (["--threshold", "0.9"], 0.9),
-        ([], 0.75),
+        (["--threshold", "auto"], "auto"),
+        ([], None),
+        (["--preset", "paper"], None),
         (["--guarantee", "0.7"], emsco.Guarantee(0.7)),
         (["--guarantee", "0.7", "--confidence", "0.8", "--threshold", "0.8"], emsco.Guarantee(0.7, 0.8, threshold=0.8)),
     ],
 )
-def test_a_threshold_may_be_one_per_class_one_per_stage_or_a_promise(options, threshold, folder, tmp_path, capsys):
+def test_a_threshold_may_be_one_per_class_one_per_stage_of_each_point_or_a_promise(
+    options, threshold, folder, tmp_path, capsys
+):
     path = tmp_path / "m.emsco"
-    fit = ["fit", folder / "heart.csv", "--target", TARGET, "--max-stages", 2, *options, "-o", path]
+    fit = ["fit", folder / "heart.csv", "--target", TARGET, *SMALL, *options, "-o", path]
     printed = call(capsys, *fit)
     clf = emsco.load(path)
     assert clf.threshold == threshold
@@ -131,6 +138,10 @@ def test_a_threshold_may_be_one_per_class_one_per_stage_or_a_promise(options, th
         summary = json.loads(call(capsys, *fit, "--json").out)
         assert summary["guarantee"]["checks"][0]["n_errors"] == clf.guarantee_.checks[0].n_errors
         assert "threshold 0.7" in printed.out or "threshold 0.8" in printed.out
+    elif threshold == "auto" or options == []:
+        assert record["threshold"] == f"of its own: {clf.deployed_.rule.in_words([0, 1])}"
+    elif threshold is None:
+        assert record["threshold"] == 0.75, "of the paper"
     else:
         assert record["threshold"] == (
             threshold if isinstance(threshold, float) else clf.deployed_.rule.in_words([0, 1])

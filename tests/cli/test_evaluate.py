@@ -5,7 +5,7 @@ from rich.console import Console
 
 import emsco
 from emsco.report import console
-from tests.cli.calls import HEART, TARGET, call
+from tests.cli.calls import HEART, SMALL, TARGET, call
 
 
 def test_evaluate_knows_the_target(folder, model, capsys):
@@ -22,14 +22,14 @@ def test_evaluate_knows_the_target(folder, model, capsys):
 
 def test_buying_everything_is_counted_alike_whatever_the_point_in_use(folder, tmp_path, capsys):
     path, data = tmp_path / "m.emsco", folder / "heart.csv"
-    fit = ["fit", data, "--target", TARGET, "--threshold", "auto", "--max-stages", 2, "--test", data, "-o", path]
+    fit = ["fit", data, "--target", TARGET, *SMALL, "--test", data, "-o", path]
     call(capsys, *fit, "--best", "accuracy", "--min-coverage", 0.8)
     for use in ([], ["--best", "cost"], ["--best", "coverage"]):
         if use:
-            assert "buy everything, threshold 0.85" in call(capsys, "use", path, *use).out
+            assert "buy everything, always answer" in call(capsys, "use", path, *use).out
         fresh = json.loads(call(capsys, "evaluate", path, data, "--json").out)
         kept = emsco.load(path).evaluation_
-        assert fresh["buy_everything"]["answered"] == list(kept.everything.answered)
+        assert fresh["buy_everything"]["answered"] == list(kept.everything.answered) == list(kept.always.answered)
         assert fresh["in_use"]["answered"] == list(kept.points[emsco.load(path).point_].answered)
 
 

@@ -27,7 +27,8 @@ from emsco.fitting.settings import read_settings
 from emsco.report.learning import learning_record
 from emsco.report.outlook import outlook_record, outlook_words
 from emsco.report.thresholds import rule_words
-from tests.cli.calls import FIT, HEART, SMALL, TARGET, call
+from emsco.scoring.choice import no_worse
+from tests.cli.calls import FEW, FIT, HEART, SMALL, TARGET, call
 from tests.data.test_files import mutations
 
 
@@ -102,15 +103,16 @@ def test_searches_estimators_and_tests_can_be_chosen(folder, tmp_path, capsys):
 
 def test_a_preset_says_what_is_not_given(folder, tmp_path, capsys):
     out = tmp_path / "m.emsco"
-    fit = ["fit", folder / "heart.csv", "--target", TARGET, "-o", out, *SMALL]
-    names = ("removal", "search", "validation", "encoding", "C", "choose", "final_estimator", "calibration")
+    fit = ["fit", folder / "heart.csv", "--target", TARGET, "-o", out, *FEW]
+    names = ("threshold", "removal", "search", "validation", "encoding", "C", "choose", "final_estimator",
+             "calibration")  # fmt: skip
     for preset in ("best", "paper"):
         printed = call(capsys, *fit, "--preset", preset)
         clf = emsco.load(out)
         assert clf.preset == preset
         assert all(getattr(clf, name) is None for name in names)
         assert read_settings(clf.get_params(deep=False)).removal == (preset == "best")
-        assert clf.point_ == (clf.front_.choose(best="combined") if preset == "best" else 0)
+        assert clf.point_ == (no_worse(clf.front_)[0] if preset == "best" else 0)
         for sentence in learning_record(clf.deployed_)["in_words"]:
             assert sentence in printed.out
             assert sentence in " ".join(call(capsys, "inspect", out).out.split())
@@ -131,8 +133,8 @@ def test_fit_says_what_to_expect_on_new_cases_beside_the_test(folder, tmp_path, 
     assert "Expected on 75 new cases (95 % intervals; from 224 training rows" in printed
     for sentence in outlook_words(record):
         assert sentence in printed
-    low, high = clf.outlook_.interval("mean_cost", n_rows=75)
-    assert f"mean cost {low:,.2f} to {high:,.2f}." in printed
+    low, high = clf.outlook_.interval("accuracy", n_rows=75)
+    assert f": accuracy {100 * low:.1f} to {100 * high:.1f} %, coverage " in printed
     words = rule_words(clf.deployed_.rule, len(clf.stages_), clf.classes_)
     assert f"Threshold of this point (least confidence of a label): {words}." in printed
     shown = json.loads(call(capsys, *fit, "--json").out)["outlook"]
@@ -205,7 +207,19 @@ def test_labels_that_are_text_or_missing(tmp_path, capsys):
     frame = HEART.data.assign(outcome=np.where(HEART.target == 1, "died", "lived"))
     frame.loc[:4, "outcome"] = None
     frame.to_csv(tmp_path / "t.csv", index=False)
-    printed = call(capsys, "fit", tmp_path / "t.csv", "--target", "outcome", "--max-stages", 2, "-o", tmp_path / "m")
+    printed = call(
+        capsys,
+        "fit",
+        tmp_path / "t.csv",
+        "--target",
+        "outcome",
+        "--final",
+        "search",
+        "--max-stages",
+        2,
+        "-o",
+        tmp_path / "m",
+    )
     assert "warning: 5 rows of" in printed.err
     assert emsco.load(tmp_path / "m").classes_.tolist() == ["died", "lived"]
     assert "on 294 test cases" in call(capsys, "evaluate", tmp_path / "m", tmp_path / "t.csv").out
@@ -267,8 +281,8 @@ def test_mutated_files_never_end_in_a_traceback(folder, tmp_path_factory, data):
     which = data.draw(st.integers(0, 1))
     for name, content, mutated in (("t.csv", table, which == 0), ("p.csv", prices, which == 1)):
         (here / name).write_bytes(data.draw(mutations(content)) if mutated else content)
-    code = run(["fit", str(here / "t.csv"), "--target", TARGET, "--costs", str(here / "p.csv"), "--max-stages", "2",
-                "-o", str(here / "m.emsco"), "--jobs", "1"])  # fmt: skip
+    code = run(["fit", str(here / "t.csv"), *FIT, "--costs", str(here / "p.csv"), "-o", str(here / "m.emsco"),
+                "--jobs", "1"])  # fmt: skip
     assert code in (0, 1)
 
 
@@ -279,7 +293,8 @@ def test_a_choice_within_limits_keeps_the_guarantee_in_mind_as_in_python(tmp_pat
     frame = pd.DataFrame(X, columns=list("abcdef"))
     frame.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
     call(capsys, "fit", tmp_path / "t.csv", "--target", "y", "--guarantee", 0.9, "--confidence", 0.9, "--max-cost", 3,
-         "--max-stages", 3, "--search", "best-first", "--no-test", "-o", tmp_path / "m.emsco")  # fmt: skip
+         "--max-stages", 3, "--search", "best-first", "--final", "search", "--no-test", "-o",
+         tmp_path / "m.emsco")  # fmt: skip
     clf = emsco.load(tmp_path / "m.emsco")
     assert clf.choose == {"max_cost": 3.0}
     with warnings.catch_warnings():
@@ -298,8 +313,8 @@ def test_a_limit_outside_its_range_is_refused_before_the_search(folder, tmp_path
 def test_columns_that_are_probably_no_features_are_warned_of(tmp_path, capsys):
     frame = HEART.data[["age", "sex"]].assign(id=range(299), site="A", copy=HEART.target, died=HEART.target)
     frame.to_csv(tmp_path / "t.csv", index=False)
-    printed = call(capsys, "fit", tmp_path / "t.csv", "--target", "died", "--max-stages", 1, "--no-test", "-o",
-                   tmp_path / "m.emsco").err  # fmt: skip
+    printed = call(capsys, "fit", tmp_path / "t.csv", "--target", "died", "--max-stages", 1, "--no-test",
+                   "--final", "search", "-o", tmp_path / "m.emsco").err  # fmt: skip
     assert [line.split("'")[1] for line in printed.splitlines()] == ["id", "site", "copy"]
     assert all(line.startswith("warning: column") for line in printed.splitlines())
 
@@ -322,7 +337,19 @@ def test_text_views_of_a_parquet_file_are_text(tmp_path, capsys):
     sex = pa.array(np.where(HEART.data["sex"] == 1, "m", "f").tolist(), pa.string_view())
     table = pa.table({"age": HEART.data["age"], "sex": sex, "y": HEART.target.to_numpy()})
     parquet.write_table(table, tmp_path / "t.parquet")
-    call(capsys, "fit", tmp_path / "t.parquet", "--target", "y", "--max-stages", 1, "-o", tmp_path / "m.emsco")
+    call(
+        capsys,
+        "fit",
+        tmp_path / "t.parquet",
+        "--target",
+        "y",
+        "--final",
+        "search",
+        "--max-stages",
+        1,
+        "-o",
+        tmp_path / "m.emsco",
+    )
     out = tmp_path / "o.csv"
     call(capsys, "predict", tmp_path / "m.emsco", tmp_path / "t.parquet", "-o", out, "--keep", "sex")
     assert pd.read_csv(out)["sex"].tolist() == sex.to_pylist()

@@ -64,7 +64,21 @@ def test_figures_of_a_front_are_whole_in_a_narrow_terminal(width, many_objective
 
 def test_promises_that_are_not_kept_are_marked(folder, tmp_path, capsys):
     path = tmp_path / "m.emsco"
-    call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "--max-stages", 2, "--guarantee", 0.8, "-o", path)
+    call(
+        capsys,
+        "fit",
+        folder / "heart.csv",
+        "--target",
+        TARGET,
+        "--final",
+        "search",
+        "--max-stages",
+        2,
+        "--guarantee",
+        0.8,
+        "-o",
+        path,
+    )
     clf = emsco.load(path)
     kept = [promise.passed for promise in clf.deployed_.promises]
     listed = [line.split() for line in call(capsys, "front", path, "--all").out.splitlines() if line.count(" %") == 3]

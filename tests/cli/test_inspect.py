@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 import emsco
-from emsco import EMSCOClassifier, MultiStageClassifier, Prices
+from emsco import MultiStageClassifier, Prices
+from tests.classifiers import fixed
 from tests.cli.calls import HEART, call
 
 
@@ -43,7 +44,7 @@ def hostile(tmp_path_factory):
     frame = HEART.data[["age", "sex", "platelets"]].set_axis(names, axis=1)
     y = np.where(HEART.target == 1, f"ill{bad}", f"well{bad}")
     shared = {"groups": {f"g{bad}": names[:2]}, "discount": dict.fromkeys(names[:2], 0.5)}
-    clf = EMSCOClassifier(Prices(price=dict.fromkeys(names, 1), **shared), max_stages=2, random_state=0).fit(frame, y)
+    clf = fixed(Prices(price=dict.fromkeys(names, 1), **shared), max_stages=2, random_state=0).fit(frame, y)
     path = tmp_path_factory.mktemp("hostile") / "m.emsco"
     clf.save(path, notes={"data": bad, bad: "text", "target": "y"})
     frame.assign(y=y).to_parquet(path.with_name("t.parquet"))

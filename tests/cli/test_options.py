@@ -8,6 +8,7 @@ from emsco import EMSCOClassifier, EmscoError, Exact, Guarantee, Prices
 from emsco.cli.app import emsco as emsco_command
 from emsco.cli.options import OPTIONS, shares_of
 from emsco.exceptions import InvalidParameterError, NoSuchPointError
+from tests.classifiers import fixed
 from tests.cli.calls import FIT, HEART, call
 
 PRICES = dict.fromkeys(HEART.data, 1)
@@ -53,7 +54,7 @@ def parameters_of_fit():
 @pytest.mark.parametrize(("parameter", "given"), parameters_of_fit().items())
 def test_an_error_of_fit_knows_its_parameter_and_names_the_option(parameter, given):
     with pytest.raises(EmscoError) as caught:
-        EMSCOClassifier(**given).fit(HEART.data, HEART.target)
+        fixed(**given).fit(HEART.data, HEART.target)
     assert caught.value.parameter == parameter
     assert str(caught.value).startswith(f"{parameter} ")
     assert caught.value.with_names(OPTIONS) == f"{OPTIONS[parameter]} {str(caught.value).removeprefix(parameter)[1:]}"

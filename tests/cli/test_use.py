@@ -3,7 +3,8 @@ import json
 import numpy as np
 
 import emsco
-from tests.cli.calls import call
+from emsco.scoring.choice import no_worse
+from tests.cli.calls import SMALL, TARGET, call
 
 
 def test_use_takes_the_knee_and_the_simplest(model, capsys):
@@ -15,6 +16,17 @@ def test_use_takes_the_knee_and_the_simplest(model, capsys):
     call(capsys, "use", model, "--best", "combined")
     assert emsco.load(model).point_ == front.combined.argmax()
     assert "not both" in call(capsys, "use", model, 1, "--knee", expect=2).err
+
+
+def test_use_takes_the_cheapest_point_that_is_no_worse_and_says_if_there_is_none(folder, model, tmp_path, capsys):
+    for path in (model, tmp_path / "own.emsco"):
+        if path != model:
+            call(capsys, "fit", folder / "heart.csv", "--target", TARGET, *SMALL, "--best", "cost", "-o", path)
+        point, holds = no_worse(emsco.load(path).front_)
+        assert holds or path == model, "with thresholds of its own, buying everything is a point"
+        printed = call(capsys, "use", path, "--best", "no_worse")
+        assert emsco.load(path).point_ == point
+        assert ("warning: no design is as good as buying everything" in printed.err) == (not holds)
 
 
 def test_use_puts_another_point_into_use_and_keeps_the_rest(model, capsys):

@@ -8,7 +8,7 @@ from numpy.testing import assert_array_equal
 import pytest
 from sklearn.datasets import make_classification
 
-from emsco import EMSCOClassifier, MultiStageClassifier, Prices
+from emsco import MultiStageClassifier, Prices
 from emsco.datasets import (
     fetch_australian_credit,
     fetch_spambase,
@@ -20,6 +20,7 @@ from emsco.datasets import (
     make_synthetic30,
 )
 from emsco.prices.prices import resolve
+from tests.classifiers import fixed
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,7 @@ def test_impossible_zeros_of_pima_are_missing_unless_asked_otherwise():
         "Glucose": 5, "BloodPressure": 35, "SkinThickness": 227, "Insulin": 374, "BMI": 11,
     }  # fmt: skip
     assert not load_pima(zeros_as_missing=False).data.isna().any(axis=None)
-    clf = EMSCOClassifier(load_pima().prices, max_stages=2, random_state=0).fit(load_pima().data, load_pima().target)
+    clf = fixed(load_pima().prices, max_stages=2, random_state=0).fit(load_pima().data, load_pima().target)
     assert clf.front_.certificate.proven
 
 

@@ -6,9 +6,10 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from emsco import EMSCOClassifier, Evolution, MultiStageClassifier
+from emsco import Evolution, MultiStageClassifier
 from emsco.data.table import Table
 from emsco.exceptions import InvalidInputError, MissingColumnError
+from tests.classifiers import fixed
 from tests.strategies import seeds
 from tests.test_estimators import PANEL, QUICK, patients
 
@@ -58,7 +59,7 @@ def test_no_peeking_on_numbers(seed, n_classes, missing, general):
 
 def test_no_peeking_on_a_mixed_table():
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0).fit(X, y)
+    clf = fixed(PANEL, threshold=0.8, search=QUICK, random_state=0).fit(X, y)
     X_new, _ = patients(200, seed=5)
     for i in range(len(clf.front_)):
         decisions = clf.use(i).decide(X_new)
@@ -179,7 +180,7 @@ def test_a_table_of_another_width_is_an_error():
 
 def test_decisions_as_a_frame():
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, threshold=0.9, search=Evolution(population_size=9, max_generations=1), random_state=0)
+    clf = fixed(PANEL, threshold=0.9, search=Evolution(population_size=9, max_generations=1), random_state=0)
     d = clf.fit(X, y).decide(X)
     frame = d.to_frame()
     assert list(frame) == ["label", "conclusive", "confidence", "stage", "cost"]

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from emsco import EMSCOClassifier, Evaluation, Evolution, MultiStageClassifier, load
+from emsco import Evaluation, Evolution, MultiStageClassifier, load
 from emsco.datasets import load_heart_failure
 from emsco.deployed.evaluation import Result
 from emsco.exceptions import InvalidInputError, InvalidTargetError
 from emsco.scoring.intervals import binomial_interval
+from tests.classifiers import fixed
 
 HEART = load_heart_failure()
 SEARCH = Evolution(population_size=30, max_generations=3)
@@ -18,7 +19,7 @@ SEARCH = Evolution(population_size=30, max_generations=3)
 
 @pytest.fixture(scope="module")
 def fitted():
-    return EMSCOClassifier(HEART.prices, search=SEARCH, random_state=0).fit(HEART.data[:200], HEART.target[:200])
+    return fixed(HEART.prices, search=SEARCH, random_state=0).fit(HEART.data[:200], HEART.target[:200])
 
 
 def test_results_are_those_of_deciding_with_each_point(fitted):

@@ -19,10 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from emsco import EMSCOClassifier, Evolution, MultiStageClassifier
+from emsco import Evolution, MultiStageClassifier
 from emsco.datasets import load_heart_failure
 from emsco.deployed import export
 from emsco.exceptions import ExportError, InvalidParameterError, MissingDependencyError
+from tests.classifiers import fixed
 from tests.storage.test_storage import Coin
 from tests.test_estimators import PANEL, patients
 
@@ -66,7 +67,7 @@ def assert_same_walk(clf, X, folder, *, atol=1e-9):
 
 def test_heart_failure(tmp_path):
     heart = load_heart_failure()
-    clf = EMSCOClassifier(heart.prices, max_stages=3, random_state=0).fit(heart.data, heart.target)
+    clf = fixed(heart.prices, max_stages=3, random_state=0).fit(heart.data, heart.target)
     for point in (0, len(clf.front_) // 2, len(clf.front_) - 1):
         assert_same_walk(clf.use(point), heart.data, tmp_path / str(point))
 
@@ -195,7 +196,7 @@ def test_a_graph_that_does_not_agree_is_not_written(tmp_path, monkeypatch):
 def test_the_manifest_says_what_each_stage_buys(tmp_path):
     X, y = patients()
     search = Evolution(population_size=20, max_generations=2)
-    clf = EMSCOClassifier(PANEL, threshold=0.8, search=search, random_state=0, preset="paper").fit(X, y)
+    clf = fixed(PANEL, threshold=0.8, search=search, random_state=0, preset="paper").fit(X, y)
     clf.use(int(clf.front_.n_stages.argmax())).export_onnx(str(tmp_path / "a" / "b"))
     manifest = json.loads((tmp_path / "a" / "b" / "manifest.json").read_text())
     assert (manifest["format"], manifest["version"], manifest["threshold"]) == ("emsco-onnx", 1, 0.8)

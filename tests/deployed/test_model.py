@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from emsco import BestFirst, EMSCOClassifier, MultiStageClassifier
 from emsco.deployed.model import the_front
 from emsco.exceptions import InvalidInputError, InvalidParameterError
+from tests.classifiers import fixed
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def fitted():
     X = pd.DataFrame({"age": risk + rng.normal(size=150), "ward": rng.choice(["a", "b"], 150), "salt": risk})
     y = risk > rng.normal(scale=0.5, size=150)
     settings = {"search": BestFirst(max_designs=60), "encoding": "linear", "C": 1.0, "max_stages": 2}
-    return EMSCOClassifier([1, 2, 3], threshold="auto", random_state=0, **settings).fit(X, y), X, y
+    return fixed([1, 2, 3], threshold="auto", random_state=0, **settings).fit(X, y), X, y
 
 
 def test_nothing_of_it_can_be_set(fitted):

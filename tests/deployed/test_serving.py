@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from emsco import EMSCOClassifier
+from tests.classifiers import fixed
 
 SERVING = {
     "_compile", "_scalar", "arrays", "checks", "data", "data.encoding", "data.labels", "data.output", "data.table",
@@ -14,12 +14,12 @@ SERVING = {
     "deployed.session", "designs", "designs.operators", "designs.operators.elitism", "designs.partition", "estimators",
     "estimators.base", "estimators.given", "estimators.loading", "estimators.searched", "exceptions", "prices",
     "prices.prices", "promises", "promises.guarantee", "promises.own", "promises.policy", "scoring", "scoring.answers",
-    "scoring.choice", "scoring.classes", "scoring.shortlist", "scoring.tables", "markup",
+    "markup", "scoring.choice", "scoring.classes", "scoring.outlook", "scoring.shortlist", "scoring.tables",
     "scoring.front", "scoring.intervals", "scoring.objectives", "scoring.ranking", "scoring.rejection", "scoring.tally",
     "scoring.words", "stages", "stages._logistic", "stages.base", "stages.learners", "stages.logistic",
-    "stages.problem", "storage", "storage.codec", "storage.container", "storage.estimator_checks",
+    "stages.problem", "storage", "storage.by_class", "storage.codec", "storage.container", "storage.estimator_checks",
     "storage.estimator_specs", "storage.estimator_together", "storage.estimator_trees", "storage.estimators",
-    "storage.fields", "storage.model_file", "storage.parameters", "storage.results",
+    "storage.fields", "storage.model_file", "storage.outlook", "storage.parameters", "storage.results",
     "storage.skops_file",
 }  # fmt: skip
 
@@ -38,7 +38,7 @@ def saved(tmp_path_factory):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 3))
     folder = tmp_path_factory.mktemp("serving")
-    EMSCOClassifier([1, 2, 3], random_state=0).fit(X, X[:, 0] > 0).save(folder / "model.emsco")
+    fixed([1, 2, 3], random_state=0).fit(X, X[:, 0] > 0).save(folder / "model.emsco")
     np.save(folder / "rows.npy", X)
     return folder
 

@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from emsco import Accept, Acquire, EMSCOClassifier, EmscoError, MultiStageClassifier, Prices, Reject
 from emsco.datasets import load_heart_failure
 from emsco.exceptions import InvalidInputError, SessionError
+from tests.classifiers import fixed
 from tests.deployed.test_decide import numbers
 from tests.strategies import seeds
 from tests.test_estimators import PANEL, QUICK, patients
@@ -133,7 +134,7 @@ def test_columns_named_by_numbers_are_given_by_number_or_text():
 
 def test_every_point_of_a_front_has_its_own_sessions():
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0).fit(X, y)
+    clf = fixed(PANEL, threshold=0.8, search=QUICK, random_state=0).fit(X, y)
     rows = X.iloc[:20].to_dict("records")
     before = clf.session()
     asked = before.step()
@@ -447,7 +448,7 @@ def test_a_state_of_another_classifier_is_refused(clf):
 
 def test_use_and_fit_begin_sessions_of_the_new_design():
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, threshold=0.8, search=QUICK, random_state=0).fit(X, y)
+    clf = fixed(PANEL, threshold=0.8, search=QUICK, random_state=0).fit(X, y)
     fingerprints = [clf.use(i).session().state["classifier"] for i in range(len(clf.front_))]
     assert len(set(fingerprints)) == len(fingerprints)
     state = clf.use(0).session().state

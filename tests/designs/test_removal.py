@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import emsco
-from emsco import Accept, Acquire, BestFirst, EMSCOClassifier, Evolution, Exact, MultiStageClassifier, Reject
+from emsco import Accept, Acquire, BestFirst, Evolution, Exact, MultiStageClassifier, Reject
 from emsco.cli.app import run
 from emsco.data.files import TableFile
 from emsco.deployed.streaming import predict_file
@@ -18,6 +18,7 @@ from emsco.report import StagesDisplay, render_report
 from emsco.report.records import facts_record, point_record
 from emsco.report.summary import summarise
 from emsco.scoring.words import describe
+from tests.classifiers import fixed
 from tests.deployed.test_export import assert_same_walk
 from tests.search.exact.test_proof import picked
 from tests.storage.test_storage import GROUPED, assert_same, round_trip
@@ -28,9 +29,7 @@ SEARCHES = [Exact(), BestFirst(), Evolution(population_size=40, max_generations=
 
 def fit(search="auto", costs=PANEL, **kwargs):
     X, y = patients()
-    return EMSCOClassifier(
-        costs, threshold=0.8, search=search, max_stages=3, removal=True, random_state=0, **kwargs
-    ).fit(X, y)
+    return fixed(costs, threshold=0.8, search=search, max_stages=3, removal=True, random_state=0, **kwargs).fit(X, y)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +53,7 @@ def blood():
 def test_the_front_is_what_decide_does_on_the_validation_rows(search, costs):
     X, y = patients()
     X_val, y_val = patients(150, seed=1)
-    clf = EMSCOClassifier(costs, threshold=0.8, search=search, max_stages=3, removal=True, random_state=0)
+    clf = fixed(costs, threshold=0.8, search=search, max_stages=3, removal=True, random_state=0)
     clf.fit(X, y, X_val=X_val, y_val=y_val)
     assert (clf.front_.designs == -1).any()
     for i, point in enumerate(clf.front_):
@@ -68,7 +67,7 @@ def test_the_front_is_what_decide_does_on_the_validation_rows(search, costs):
 
 def test_the_front_with_removal_is_at_least_as_good_everywhere():
     X, y = patients()
-    whole = EMSCOClassifier(PANEL, threshold=0.8, search=Exact(), max_stages=3, random_state=0).fit(X, y).front_
+    whole = fixed(PANEL, threshold=0.8, search=Exact(), max_stages=3, random_state=0).fit(X, y).front_
     front = fit(Exact()).front_
     assert front.certificate.proven
     assert front.certificate.n_designs == count_solutions(5, 3, removal=True)
@@ -84,7 +83,7 @@ def test_auto_proves_it_where_that_takes_seconds_and_a_large_space_is_refused():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 20)), rng.integers(2, size=60)
     with pytest.raises(SpaceTooLargeError, match="buy every feature \\(no removal\\), allow fewer stages"):
-        EMSCOClassifier(removal=True, search=Exact()).fit(X, y)
+        fixed(removal=True, search=Exact()).fit(X, y)
 
 
 def test_everything_is_trained_to_compare_with_even_if_no_design_buys_it(blood):
@@ -178,7 +177,7 @@ def test_a_model_file_keeps_designs_and_the_set_of_everything(fitted, blood, tmp
 
 def test_a_checkpoint_of_designs_that_buy_all_is_another_run(tmp_path):
     X, y = patients()
-    clf = EMSCOClassifier(PANEL, search=SEARCHES[2], max_stages=3, random_state=0, removal=False)
+    clf = fixed(PANEL, search=SEARCHES[2], max_stages=3, random_state=0, removal=False)
     clf.fit(X, y, checkpoint=tmp_path / "run.ckpt")
     with pytest.raises(CheckpointError, match="removal: False there, True here"):
         clf.set_params(removal=True).fit(X, y, checkpoint=tmp_path / "run.ckpt")

@@ -11,6 +11,7 @@ from emsco.fitting.settings import PRESETS
 from emsco.scoring.choice import PRESET_CHOICES
 from emsco.stages.logistic import LogisticTrainer
 from emsco.storage import parameters
+from tests.classifiers import fixed
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def test_a_default_fit_encodes_each_fold_once_per_encoding_and_shares_its_traine
 def test_an_exact_search_trains_no_set_of_its_front_again(counted):
     X, y = load_iris(return_X_y=True)
     settings = {"preset": "paper", "search": Exact(), "encoding": "linear", "C": 1.0}
-    EMSCOClassifier(random_state=0, **settings).fit(X, y)
+    fixed(random_state=0, **settings).fit(X, y)
     assert counted["sets"] == 2**4 - 1
 
 

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Guarantee, MultiStageClassifier, load
+from emsco import BestFirst, Evolution, Exact, Guarantee, MultiStageClassifier, load
 from emsco.checks import check_seed
 from emsco.data.splits import make_folds, split_rows
 from emsco.data.table import Table
@@ -35,6 +35,7 @@ from emsco.fitting.rehearsal import Rehearsal, prepare
 from emsco.prices.prices import resolve
 from emsco.scoring.judge import sureness
 from emsco.stages.recipe import Recipe
+from tests.classifiers import fixed
 
 SMALL = Evolution(population_size=20, max_generations=3)
 LINES = {"encoding": "linear", "C": 1.0}  # as a MultiStageClassifier learns
@@ -93,7 +94,7 @@ def test_confidences_are_those_of_scikit_learns_cross_val_predict(n_classes):
 def test_cross_fitted_figures_are_those_of_models_trained_without_the_row(search, validation):
     X, y = drawn(2)
     settings = {"search": search, "max_stages": 3, "validation": validation, "random_state": 0, **LINES}
-    clf = EMSCOClassifier([1, 2, 3, 4], threshold=0.8, **settings).fit(X, y)
+    clf = fixed([1, 2, 3, 4], threshold=0.8, **settings).fit(X, y)
     assert (clf.front_.designs == -1).any()
     folds = make_folds(validation, y, np.arange(2), _split_rng())
     for point in (0, int(clf.front_.coverage.argmax()), int(clf.front_.n_stages.argmax())):
@@ -117,7 +118,7 @@ def _split_rng():
 
 def test_final_stages_of_cross_fitting_are_trained_on_all_rows():
     X, y = drawn(3)
-    clf = EMSCOClassifier(search=SMALL, validation=4, random_state=0, **LINES).fit(X, y)
+    clf = fixed(search=SMALL, validation=4, random_state=0, **LINES).fit(X, y)
     whole = MultiStageClassifier(clf.design_).fit(X, y)
     assert_allclose(clf.predict_proba(X), whole.predict_proba(X), rtol=1e-12)
     assert clf.front_.n_samples == len(y)
@@ -126,23 +127,23 @@ def test_final_stages_of_cross_fitting_are_trained_on_all_rows():
 def test_splitters_that_cannot_be_used_say_why():
     X, y = drawn(5)
     with pytest.raises(InvalidParameterError, match="cannot split 120 rows"):
-        EMSCOClassifier(search=SMALL, validation=GroupKFold(3)).fit(X, y)
+        fixed(search=SMALL, validation=GroupKFold(3)).fit(X, y)
     with pytest.raises(InvalidParameterError, match="none of the classes"):
-        EMSCOClassifier(search=SMALL, validation=KFold(2)).fit(X[np.argsort(y)], np.sort(y))
+        fixed(search=SMALL, validation=KFold(2)).fit(X[np.argsort(y)], np.sort(y))
     repeats = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
     with pytest.raises(InvalidParameterError, match="lets 120 rows judge more than once"):
-        EMSCOClassifier(search=SMALL, validation=repeats).fit(X, y)
+        fixed(search=SMALL, validation=repeats).fit(X, y)
     own = PredefinedSplit(np.arange(len(y)) % 3)
     with pytest.raises(InvalidParameterError, match=r"knows a row 119, but only 90 rows are split.*X_cal"):
-        EMSCOClassifier(search=SMALL, validation=own, threshold=Guarantee(accuracy=0.8)).fit(X, y)
+        fixed(search=SMALL, validation=own, threshold=Guarantee(accuracy=0.8)).fit(X, y)
     for wrong in (1, 0, True, "5", -2, 1.5):
         with pytest.raises(InvalidParameterError, match="validation must be"):
-            EMSCOClassifier(search=SMALL, validation=wrong).fit(X, y)
+            fixed(search=SMALL, validation=wrong).fit(X, y)
 
 
 def test_given_validation_rows_come_before_folds():
     X, y = drawn(6)
-    clf = EMSCOClassifier(search=SMALL, validation=5, random_state=0, **LINES).fit(X[:80], y[:80], X[80:], y[80:])
+    clf = fixed(search=SMALL, validation=5, random_state=0, **LINES).fit(X[:80], y[:80], X[80:], y[80:])
     assert clf.front_.n_samples == 40
 
 
@@ -170,14 +171,14 @@ def test_auto_takes_the_encoding_and_strength_that_score_best():
 @pytest.mark.parametrize("threshold", [0.9, [0.9, 0.8], {0: 0.9, 1: 0.8}, Guarantee(0.8)])
 def test_auto_is_compared_by_random_designs_with_any_threshold(threshold):
     X, y = bent(np.random.default_rng(0))
-    clf = EMSCOClassifier(threshold=threshold, search=SMALL, random_state=0).fit(X, y)
+    clf = fixed(threshold=threshold, search=SMALL, random_state=0).fit(X, y)
     assert clf.encoding_ == "spline"
 
 
 def test_auto_leaves_other_estimators_alone():
     X, y = drawn(7)
     tree = DecisionTreeClassifier(max_depth=2)
-    clf = EMSCOClassifier(estimator=tree, search=SMALL, encoding="auto", C="auto", random_state=0).fit(X, y)
+    clf = fixed(estimator=tree, search=SMALL, encoding="auto", C="auto", random_state=0).fit(X, y)
     assert (clf.encoding_, clf.C_) == ("linear", 1.0)
 
 
@@ -187,7 +188,7 @@ def test_auto_leaves_other_estimators_alone():
 )
 def test_the_front_is_judged_again_with_its_final_stages(validation, changes):
     X, y = drawn(8, n_rows=200)
-    clf = EMSCOClassifier([1, 2, 3, 4], threshold=0.8, search=SMALL, validation=validation, random_state=0, **changes)
+    clf = fixed([1, 2, 3, 4], threshold=0.8, search=SMALL, validation=validation, random_state=0, **changes)
     clf.set_params(encoding="linear", C=0.5).fit(X, y)
     assert clf.C_ == 0.5
     model = clf.stages_[-1].model
@@ -208,14 +209,14 @@ def test_an_estimator_that_is_not_true_before_it_is_trained_can_be_calibrated():
     X, y = drawn(8, n_rows=60)
     forest = RandomForestClassifier(2, max_depth=1)  # its length is that of its trees
     few = {"search": Evolution(population_size=4, max_generations=1), "max_stages": 1, "preset": "paper"}
-    clf = EMSCOClassifier(estimator=forest, calibration="sigmoid", random_state=0, **few).fit(X, y)
+    clf = fixed(estimator=forest, calibration="sigmoid", random_state=0, **few).fit(X, y)
     assert isinstance(clf.stages_[0].model.calibrated_classifiers_[0].estimator, RandomForestClassifier)
 
 
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"final_estimator": "forest"}, "final_estimator must be a classifier, 'boosting' or None; got 'forest'"),
+        ({"final_estimator": "forest"}, "a classifier, 'boosting', 'auto', 'search' or None; got 'forest'"),
         ({"final_estimator": DecisionTreeClassifier}, "pass an instance of it"),
         ({"final_estimator": StandardScaler()}, "has no predict_proba"),
         ({"calibration": "sigmoid"}, "calibration needs 3 training rows of each class, but 'b' has 2; add rows"),
@@ -229,7 +230,7 @@ def test_final_stages_that_cannot_be_trained_are_refused_before_the_search(wrong
     y[:3] = 1
     warnings.simplefilter("ignore", RareClassWarning)
     with pytest.raises(EmscoError, match=says):
-        EMSCOClassifier(search=SMALL, validation=validation, **LINES, **wrong).fit(X, np.array(["a", "b"])[y])
+        fixed(threshold=0.95, search=SMALL, validation=validation, **LINES, **wrong).fit(X, np.array(["a", "b"])[y])
 
 
 def test_boosting_by_name():
@@ -252,7 +253,7 @@ def test_boosting_by_name():
 def test_wrong_parameters_say_what_is_wanted(name, value, says):
     X, y = drawn(10)
     with pytest.raises(InvalidParameterError, match=says):
-        EMSCOClassifier(search=SMALL, **{name: value}).fit(X, y)
+        fixed(search=SMALL, **{name: value}).fit(X, y)
 
 
 @settings(max_examples=10, deadline=None)
@@ -263,7 +264,7 @@ def test_sessions_decide_and_files_agree_with_curves(tmp_path_factory, seed, enc
     X[rng.random(X.shape) < 0.1] = np.nan
     X[rng.random(X.shape) < 0.2] = 0.0
     frame = pd.DataFrame(X, columns=list("abcd")).assign(e=rng.choice(["u", "v", "w"], size=80))
-    clf = EMSCOClassifier(search=SMALL, encoding=encoding, C=10.0, random_state=0, threshold=0.9).fit(frame, y)
+    clf = fixed(search=SMALL, encoding=encoding, C=10.0, random_state=0, threshold=0.9).fit(frame, y)
     decisions = clf.decide(frame)
     path = tmp_path_factory.mktemp("curves") / "m.emsco"
     clf.save(path)
@@ -281,7 +282,7 @@ def test_sessions_decide_and_files_agree_with_curves(tmp_path_factory, seed, enc
 
 def test_final_estimators_and_splitters_in_model_files(tmp_path):
     X, y = drawn(11)
-    clf = EMSCOClassifier(
+    clf = fixed(
         search=SMALL, validation=StratifiedKFold(3), final_estimator=DecisionTreeClassifier(max_depth=2),
         random_state=0, **LINES,
     ).fit(X, y)  # fmt: skip
@@ -291,7 +292,7 @@ def test_final_estimators_and_splitters_in_model_files(tmp_path):
     assert again.final_estimator.max_depth == 2
     assert again.estimator is None
     clone(again).fit(X, y)
-    named = EMSCOClassifier(max_stages=1, final_estimator="boosting", random_state=0, preset="paper").fit(X, y)
+    named = fixed(max_stages=1, final_estimator="boosting", random_state=0, preset="paper").fit(X, y)
     named.save(tmp_path / "n.emsco")
     assert load(tmp_path / "n.emsco").final_estimator == "boosting"
 
@@ -299,7 +300,7 @@ def test_final_estimators_and_splitters_in_model_files(tmp_path):
 def test_cross_fitting_does_not_depend_on_the_number_of_workers():
     heart = load_heart_failure()
     fits = [
-        EMSCOClassifier(
+        fixed(
             heart.prices, search=BestFirst(max_designs=500), validation=5, encoding="auto", C="auto", random_state=3,
             n_jobs=n_jobs,
         ).fit(heart.data, heart.target)
@@ -312,8 +313,8 @@ def test_cross_fitting_does_not_depend_on_the_number_of_workers():
 def test_cross_fitting_resumes_from_a_checkpoint(tmp_path):
     X, y = drawn(12)
     changes = {"search": SMALL, "validation": 3, "encoding": "auto", "random_state": 0}
-    plain = EMSCOClassifier(**changes).fit(X, y)
+    plain = fixed(**changes).fit(X, y)
     for _ in range(2):  # the second one finds everything done
-        clf = EMSCOClassifier(**changes).fit(X, y, checkpoint=tmp_path / "c")
+        clf = fixed(**changes).fit(X, y, checkpoint=tmp_path / "c")
         assert_array_equal(clf.front_.designs, plain.front_.designs)
         assert clf.n_feature_sets_ == plain.n_feature_sets_

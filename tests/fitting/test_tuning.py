@@ -14,9 +14,9 @@ from sklearn.naive_bayes import GaussianNB
 import emsco
 from emsco import (
     BestFirst,
-    EMSCOClassifier,
     Guarantee,
     Loss,
+    MultiStageClassifier,
     Objective,
     reference,
 )
@@ -30,6 +30,7 @@ from emsco.report.learning import learning_record
 from emsco.scoring.cache import StageCache
 from emsco.scoring.objectives import check_objectives
 from emsco.scoring.rejection import resolve_rule
+from tests.classifiers import fixed
 from tests.deployed.test_session import answers, assert_is_row
 from tests.scoring.test_cascade import draw_population, make_cascade
 from tests.scoring.test_judge import make_judge
@@ -116,7 +117,7 @@ def fitted(data):
 
 def make(**more):
     settings = {"encoding": "linear", "C": 1.0, "random_state": 0, "search": BestFirst(max_designs=400)}
-    return EMSCOClassifier([1, 1, 2, 3, 3, 5], threshold="auto", **{**settings, **more})
+    return fixed([1, 1, 2, 3, 3, 5], threshold="auto", **{**settings, **more})
 
 
 def test_each_point_does_on_the_rows_that_judged_it_what_the_front_says(fitted, data):
@@ -206,8 +207,8 @@ def test_what_cannot_be_is_told(data, fitted):
     with pytest.raises(InvalidParameterError, match="threshold cannot be 'auto' for a given design"):
         MultiStageClassifier(threshold="auto").fit(X, y)
     with pytest.raises(InvalidParameterError, match=r"threshold must be a probability.*got 'automatic'"):
-        EMSCOClassifier(threshold="automatic").fit(X, y)
-    clf = EMSCOClassifier(threshold=0.8, encoding="linear", C=1.0, search=BestFirst(max_designs=50)).fit(X, y)
+        fixed(threshold="automatic").fit(X, y)
+    clf = fixed(threshold=0.8, encoding="linear", C=1.0, search=BestFirst(max_designs=50)).fit(X, y)
     clf.threshold = "auto"
     with pytest.raises(InvalidParameterError, match="set to 'auto' after fit"):
         clf.decide(X)

@@ -6,13 +6,14 @@ import numpy as np
 from numpy.testing import assert_array_equal
 import pytest
 
-from emsco import Acquire, BestFirst, EMSCOClassifier, Evolution, Exact, MultiStageClassifier, Prices
+from emsco import Acquire, BestFirst, Evolution, Exact, MultiStageClassifier, Prices
 from emsco.data.table import Table
 from emsco.datasets import load_heart_disease
 from emsco.scoring.cache import StageCache
 from emsco.scoring.cascade import Cascade
 from emsco.stages.logistic import LogisticTrainer
 from emsco.stages.problem import Problem, unit_membership
+from tests.classifiers import fixed
 from tests.deployed.test_decide import numbers
 from tests.strategies import populations, price_models, seeds
 
@@ -115,18 +116,18 @@ def test_tally_decide_and_sessions_agree_to_the_tick(seed, prices_and_design, n_
 def test_a_search_reports_what_its_points_charge(search, name, tmp_path):
     X, y = HEART.data[COLUMNS], HEART.target.to_numpy()
     prices = Prices(price=PRICE, **BY_HAND[name][0])
-    clf = EMSCOClassifier(prices, threshold=0.7, search=search, random_state=0)
+    clf = fixed(prices, threshold=0.7, search=search, random_state=0)
     clf.fit(X[:150], y[:150], X[150:], y[150:], checkpoint=tmp_path / "a.ckpt")
     for i in range(len(clf.front_)):
         clf.use(i)
         assert clf.decide(X[150:]).cost.mean() == pytest.approx(clf.front_[i].mean_cost)
-    again = EMSCOClassifier(prices, threshold=0.7, search=search, random_state=0)
+    again = fixed(prices, threshold=0.7, search=search, random_state=0)
     again.fit(X[:150], y[:150], X[150:], y[150:], checkpoint=tmp_path / "a.ckpt")
     assert_array_equal(again.front_.designs, clf.front_.designs)
 
 
 def test_in_days_nobody_waits_longer_than_the_design_has_stages():
-    clf = EMSCOClassifier(HEART.days, threshold=0.8, max_stages=2, random_state=0).fit(HEART.data, HEART.target)
+    clf = fixed(HEART.days, threshold=0.8, max_stages=2, random_state=0).fit(HEART.data, HEART.target)
     assert clf.front_.mean_cost.max() <= 2
     assert clf.front_.certificate.proven
     for i in range(len(clf.front_)):

@@ -15,7 +15,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB
 
 from benchmarks.guarantee import CASES, simulate, split_budget
-from emsco import EMSCOClassifier, Evolution, Guarantee, MultiStageClassifier, load
+from emsco import Evolution, Guarantee, MultiStageClassifier, load
 from emsco.data.labels import check_target
 from emsco.data.table import Table
 from emsco.exceptions import (
@@ -34,6 +34,7 @@ from emsco.report.summary import summarise
 from emsco.scoring.answers import Answers
 from emsco.scoring.rejection import NEVER, as_rule
 from emsco.storage.container import from_json, pack, to_json, unpack
+from tests.classifiers import fixed
 from tests.strategies import seeds
 
 PAPER = {"search": "auto", "preset": "paper"}
@@ -49,7 +50,7 @@ def patients(seed, n=1200, shift=1.0):
 @pytest.fixture(scope="module")
 def fitted():
     X, y = patients(0)
-    return EMSCOClassifier([1, 1, 5, 5], threshold=Guarantee(0.85), max_stages=3, random_state=0, **PAPER).fit(X, y)
+    return fixed([1, 1, 5, 5], threshold=Guarantee(0.85), max_stages=3, random_state=0, **PAPER).fit(X, y)
 
 
 # ---------------------------------------------------------------- the tests behind a promise
@@ -173,9 +174,7 @@ def test_promises_hold_end_to_end():
         X, y = patients(seed, 500)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GuaranteeWarning)
-            clf = EMSCOClassifier(
-                [1, 1, 5, 5], threshold=guarantee, search=search, random_state=seed, preset="paper"
-            ).fit(X, y)
+            clf = fixed([1, 1, 5, 5], threshold=guarantee, search=search, random_state=seed, preset="paper").fit(X, y)
         decided = clf.decide(X_new)
         n_broken += bool(decided.conclusive.any()) and (decided.label == y_new).mean() < 0.85
     assert n_broken <= 38  # 24 are allowed on average; more than 38 happens once in a thousand times
@@ -194,7 +193,7 @@ def calibration_rows(seed, n_rows, share=0.25):
 @pytest.mark.parametrize("refit", [False, True])
 def test_calibration_rows_change_nothing_but_the_thresholds(refit):
     X, y = patients(3, 400)
-    clf = EMSCOClassifier([1, 1, 5, 5], threshold=Guarantee(0.7), max_stages=3, refit=refit, random_state=5, **PAPER)
+    clf = fixed([1, 1, 5, 5], threshold=Guarantee(0.7), max_stages=3, refit=refit, random_state=5, **PAPER)
     rows = calibration_rows(5, 400)
     X_other, y_other = X.copy(), y.copy()
     X_other[rows], y_other[rows] = 1e3, 1 - y[rows]
@@ -224,8 +223,8 @@ def test_text_in_calibration_rows_does_not_make_categories():
 def test_calibration_rows_of_ones_own():
     X, y = patients(1, 900)
     new = {"X_cal": X[600:], "y_cal": y[600:]}
-    plain = EMSCOClassifier([1, 1, 5, 5], threshold=0.85, max_stages=2, random_state=0, **PAPER).fit(X[:600], y[:600])
-    clf = EMSCOClassifier([1, 1, 5, 5], threshold=Guarantee(0.85), max_stages=2, random_state=0, **PAPER).fit(
+    plain = fixed([1, 1, 5, 5], threshold=0.85, max_stages=2, random_state=0, **PAPER).fit(X[:600], y[:600])
+    clf = fixed([1, 1, 5, 5], threshold=Guarantee(0.85), max_stages=2, random_state=0, **PAPER).fit(
         X[:600], y[:600], **new
     )
     assert_array_equal(clf.front_.designs, plain.front_.designs)
@@ -254,7 +253,7 @@ def test_calibration_rows_of_ones_own():
 
 def test_validation_rows_of_ones_own_and_a_refit():
     X, y = patients(1, 900)
-    clf = EMSCOClassifier([1, 1, 5, 5], threshold=Guarantee(0.8), max_stages=2, refit=True, random_state=0, **PAPER)
+    clf = fixed([1, 1, 5, 5], threshold=Guarantee(0.8), max_stages=2, refit=True, random_state=0, **PAPER)
     clf.fit(X[:600], y[:600], X[600:], y[600:])
     assert clf.guarantee_.n_rows == 150
     assert clf.front_.n_samples == 300
@@ -286,8 +285,8 @@ def test_a_class_that_is_never_trained_counts_as_an_error():
 
 def test_too_few_rows_are_said_to_be_too_few_and_nothing_is_conclusive():
     X, y = patients(0, 60)
-    with pytest.warns(GuaranteeWarning, match=r"no label will be given.*At least 29 without an error are needed"):
-        clf = EMSCOClassifier(threshold=Guarantee(), max_stages=2, random_state=0, **PAPER).fit(X, y)
+    with pytest.warns(GuaranteeWarning, match=r"no label will be given.*At least 29 without an error are.*Cases pay"):
+        clf = fixed(threshold=Guarantee(), max_stages=2, random_state=0, **PAPER).fit(X, y)
     assert not clf.decide(X).conclusive.any()
     assert clf.session().step().stage == 0
     assert not clf.guarantee_.passed
@@ -302,7 +301,7 @@ def test_too_few_rows_are_said_to_be_too_few_and_nothing_is_conclusive():
 def test_what_is_missing_is_said_in_rows_of_the_table_and_what_the_rows_support_instead():
     X, y = patients(0, 60)
     with pytest.warns(GuaranteeWarning, match=r"rows in all|cannot be foreseen"):
-        clf = EMSCOClassifier(threshold=Guarantee(), max_stages=2, random_state=0, **PAPER).fit(X, y)
+        clf = fixed(threshold=Guarantee(), max_stages=2, random_state=0, **PAPER).fit(X, y)
     (checked,) = clf.guarantee_.checks
     n, supported = checked.n_rows - checked.n_lost, checked.supported
     assert p_values(np.array(n), np.array(checked.n_errors), supported) <= checked.level
@@ -314,11 +313,11 @@ def test_calibration_rows_that_are_training_rows_are_no_evidence_and_that_is_sai
     X, y = patients(0, 400)
     settings = {"threshold": Guarantee(0.7), "max_stages": 2, "random_state": 0, **PAPER}
     with pytest.warns(GuaranteeWarning, match="400 of the 400 calibration rows are also training rows"):
-        clf = EMSCOClassifier(**settings).fit(X, y, X_cal=X, y_cal=y)
+        clf = fixed(**settings).fit(X, y, X_cal=X, y_cal=y)
     assert "nothing else saw" not in str(clf.guarantee_)
     assert str(clf.guarantee_).startswith("Asked for, but not promised")
     new = patients(1, 400)
-    honest = EMSCOClassifier(**settings).fit(X, y, X_cal=new[0], y_cal=new[1])
+    honest = fixed(**settings).fit(X, y, X_cal=new[0], y_cal=new[1])
     assert "Checked on 400 rows that nothing else saw." in str(honest.guarantee_)
 
 
@@ -366,9 +365,9 @@ def test_a_class_that_cannot_be_promised_is_never_predicted_and_the_other_is():
     rare = np.flatnonzero(y == 1)[100:]
     X, y = np.delete(X, rare, axis=0), np.delete(y, rare)
     with pytest.warns(GuaranteeWarning, match="the label 1 is never given.*of each class"):
-        clf = EMSCOClassifier(
-            [1, 1, 5, 5], threshold=Guarantee(0.9, per_class=True), max_stages=2, random_state=1, **PAPER
-        ).fit(X, y)
+        clf = fixed([1, 1, 5, 5], threshold=Guarantee(0.9, per_class=True), max_stages=2, random_state=1, **PAPER).fit(
+            X, y
+        )
     decided = clf.decide(X)
     assert set(decided.label.compressed()) == {0}
     assert [check.passed for check in clf.guarantee_.checks] == [True, False]
@@ -414,7 +413,7 @@ def test_a_point_is_chosen_whose_promise_will_probably_be_kept():
         X, y = patients(seed, n=2000, shift=1.2)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GuaranteeWarning)
-            clf = EMSCOClassifier(
+            clf = fixed(
                 [1, 1, 5, 5], threshold=Guarantee(0.93), max_stages=3, random_state=0, encoding="linear", C=1.0
             ).fit(X, y)
         kept.append(clf.guarantee_.passed)
@@ -439,7 +438,7 @@ def test_changing_the_threshold_after_fit_ends_the_promise(fitted):
 
 def test_a_run_that_goes_on_from_a_checkpoint_makes_the_same_promise(tmp_path):
     X, y = patients(0)
-    clf = EMSCOClassifier([1, 1, 5, 5], threshold=Guarantee(0.8), max_stages=2)  # no seed: the checkpoint remembers it
+    clf = fixed([1, 1, 5, 5], threshold=Guarantee(0.8), max_stages=2)  # no seed: the checkpoint remembers it
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GuaranteeWarning)  # some splits cannot support it
         first, again = (clone(clf).fit(X, y, checkpoint=tmp_path / "run") for _ in range(2))
@@ -458,9 +457,9 @@ def test_an_estimator_of_ones_own_can_be_promised_of():
 @pytest.mark.parametrize("per_class", [False, True])
 def test_calibrated_counts_are_those_of_decide(per_class):
     X, y = load_breast_cancer(return_X_y=True)
-    clf = EMSCOClassifier(
-        threshold=Guarantee(0.85, 0.9, per_class=per_class), max_stages=3, random_state=0, **PAPER
-    ).fit(X[:, :6], y)
+    clf = fixed(threshold=Guarantee(0.85, 0.9, per_class=per_class), max_stages=3, random_state=0, **PAPER).fit(
+        X[:, :6], y
+    )
     rows = calibration_rows(0, len(X))
     for point in range(0, len(clf.front_), 5):
         promise = clf.deployed_.promises[point]
@@ -483,9 +482,9 @@ def test_calibrated_counts_are_those_of_decide(per_class):
 def test_a_promise_survives_a_model_file(per_class, tmp_path):
     X, y = patients(0)
     y = np.array(["ham", "spam"])[y]
-    clf = EMSCOClassifier(
-        [1, 1, 5, 5], threshold=Guarantee(0.8, per_class=per_class), max_stages=2, random_state=0, **PAPER
-    ).fit(X, y)
+    clf = fixed([1, 1, 5, 5], threshold=Guarantee(0.8, per_class=per_class), max_stages=2, random_state=0, **PAPER).fit(
+        X, y
+    )
     clf.save(tmp_path / "m.emsco")
     again = load(tmp_path / "m.emsco")
     assert again.guarantee_ == clf.guarantee_

@@ -50,7 +50,7 @@ def test_a_guarantee_sets_rows_aside_and_needs_its_own_promises():
         policy.rules(CLASSES, DESIGNS, None, ())
 
 
-@pytest.mark.parametrize("threshold", ["often", None, -0.1, [], {"ham": 2}])
+@pytest.mark.parametrize("threshold", ["often", True, -0.1, [], {"ham": 2}])
 def test_anything_else_is_refused(threshold):
     with pytest.raises(InvalidParameterError, match="threshold"):
         policy_of(threshold)

@@ -15,6 +15,7 @@ from emsco.scoring.front import FrontPoint, make_front
 from emsco.scoring.intervals import binomial_interval
 from emsco.scoring.tally import Tally
 from emsco.scoring.words import describe
+from tests.classifiers import fixed
 
 
 def front():
@@ -356,7 +357,7 @@ HEART = load_heart_failure()
 @pytest.fixture(scope="module")
 def fitted():
     search = Evolution(population_size=40, max_generations=6)
-    clf = EMSCOClassifier(HEART.prices, search=search, max_stages=3, random_state=0,
+    clf = fixed(HEART.prices, search=search, max_stages=3, random_state=0,
                           objectives=["fnr", "cost", "stages", "accuracy"])  # fmt: skip
     return clf.fit(HEART.data, HEART.target)
 
@@ -396,7 +397,7 @@ def test_fit_ends_with_the_point_asked_for(fitted, choose, point):
 
 @pytest.mark.parametrize(
     ("choose", "says"),
-    [("best", "choose must be 'fitness', 'combined', 'knee'"), (3, "choose must be"), (["knee"], "choose must be"),
+    [("best", "choose must be 'no_worse', 'combined', 'fit"), (3, "choose must be"), (["knee"], "choose must be"),
      ({"max_price": 3}, "a point is chosen by max_cost.*got max_price"), ({"best": "fpr"}, "best must be one of"),
      ({"min_coverage": 90}, "min_coverage must be"), ({"best": ["fnr"]}, "best must be one of")],
 )  # fmt: skip

@@ -22,6 +22,7 @@ from emsco.scoring.ranking import log_fitness, norm, pareto_rank, selection_prob
 from emsco.search.bestfirst import search_best_first
 from emsco.search.evolution import evolve
 from emsco.stages.logistic import LogisticTrainer
+from tests.classifiers import fixed
 from tests.scoring.test_cascade import draw_population, make_cascade
 from tests.search.exact.test_proof import all_designs
 from tests.strategies import bill, problem, seeds
@@ -234,6 +235,7 @@ def test_best_first_finds_the_whole_frontier_of_a_small_space(seed, n_classes, t
     assert found.designs.tolist() == [ties[0].tolist() for ties in found.ties]
 
 
+@pytest.mark.filterwarnings("ignore::emsco.exceptions.BaseRateWarning")
 @settings(max_examples=25, deadline=None)
 @given(seeds(), st.sampled_from([2, 3]), st.sampled_from([["coverage", "accuracy"], ["coverage", "cost"],
        ["cost", "accuracy"], ["cost", "coverage", "accuracy"]]), st.sampled_from([0.5, 0.75, 0.95]))  # fmt: skip
@@ -245,14 +247,14 @@ def test_an_exact_search_by_some_of_the_three_is_the_true_frontier(seed, n_class
     kwargs = {"costs": rng.integers(0, 4, 4), "threshold": threshold, "max_stages": 3, "random_state": 0}
     fitted = {}
     for search in (Exact(), BestFirst()):  # which enumerates so small a space
-        clf = EMSCOClassifier(**kwargs, search=search, objectives=names).fit(X[:30], y[:30], X[30:], y[30:])
+        clf = fixed(**kwargs, search=search, objectives=names).fit(X[:30], y[:30], X[30:], y[30:])
         fitted[type(search)] = clf.front_
         assert clf.front_.objectives == tuple(names)
         assert len(np.unique(clf.front_.values, axis=0)) == len(clf.front_)
     exact, walked = fitted[Exact], fitted[BestFirst]
     assert exact.certificate.proven
     assert sorted(map(tuple, np.nan_to_num(exact.values))) == sorted(map(tuple, np.nan_to_num(walked.values)))
-    every = EMSCOClassifier(**kwargs, search=Exact()).fit(X[:30], y[:30], X[30:], y[30:]).front_
+    every = fixed(**kwargs, search=Exact()).fit(X[:30], y[:30], X[30:], y[30:]).front_
     rows = {tuple(design): i for i, design in enumerate(every.designs.tolist())}
     for i, design in enumerate(exact.designs.tolist()):  # of equal designs it lists those best in all three
         assert exact.n_ties[i] == every.n_ties[rows[tuple(design)]]
@@ -266,17 +268,17 @@ def test_auto_proves_what_it_can():
         (["accuracy", "stages"], BestFirst),
         (["fpr", "fnr"], BestFirst),
     ):
-        clf = EMSCOClassifier(objectives=names, **kwargs).fit(X, y)
+        clf = fixed(objectives=names, **kwargs).fit(X, y)
         assert isinstance(clf.search_, kind)
     with pytest.raises(InvalidParameterError, match="search cannot be exact with the objectives fpr, stages"):
-        EMSCOClassifier(objectives=["fpr", "cost", "stages"], search=Exact()).fit(X, y)
+        fixed(objectives=["fpr", "cost", "stages"], search=Exact()).fit(X, y)
 
 
 def test_the_papers_objectives_by_name_are_the_default():
     X, y = patients()
     search = Evolution(population_size=20, max_generations=4)
-    default = EMSCOClassifier(search=search, random_state=0).fit(X, y).front_
-    by_name = EMSCOClassifier(search=search, random_state=0, objectives=["coverage", "accuracy", "cost"]).fit(X, y)
+    default = fixed(search=search, random_state=0).fit(X, y).front_
+    by_name = fixed(search=search, random_state=0, objectives=["coverage", "accuracy", "cost"]).fit(X, y)
     assert_array_equal(by_name.front_.designs, default.designs)
     assert_array_equal(by_name.front_.values, default.values)
     assert default.objectives == ("coverage", "accuracy", "cost")
@@ -286,7 +288,7 @@ def test_the_papers_objectives_by_name_are_the_default():
 def test_rates_are_what_decide_does():
     X, y = patients(seed=4)
     names = ["fpr", "fnr", "coverage", Loss([[0, 1], [5, 0]], 0.5)]
-    clf = EMSCOClassifier(objectives=names, search=Evolution(population_size=30, max_generations=5), random_state=0)
+    clf = fixed(objectives=names, search=Evolution(population_size=30, max_generations=5), random_state=0)
     clf.fit(X[:200], y[:200], X[200:], y[200:])
     truth = np.asarray(y[200:]) == clf.classes_[1]
     for i, values in enumerate(clf.front_.values):
@@ -312,7 +314,7 @@ def test_a_design_that_gains_nothing_is_never_selected_unless_all_are_so():
 def test_nothing_conclusive_at_all_is_searched_too():
     X, y = patients()
     search = Evolution(population_size=10, max_generations=3)
-    clf = EMSCOClassifier(threshold=1.0, objectives=["coverage", "accuracy"], search=search, random_state=0).fit(X, y)
+    clf = fixed(threshold=1.0, objectives=["coverage", "accuracy"], search=search, random_state=0).fit(X, y)
     assert_array_equal(clf.front_.values, [[0, np.nan]])
     assert clf.front_.fitness.tolist() == [0]
 
@@ -327,7 +329,7 @@ def test_many_classes_are_counted_in_parts(monkeypatch):
 
 def test_objectives_survive_clone_and_pickle():
     objectives = ("coverage", Loss([[0, 1], [2, 0]], reject=[0.1, 0.2]), Objective("late", late))
-    clf = clone(EMSCOClassifier(objectives=objectives))
+    clf = clone(fixed(objectives=objectives))
     assert clf.objectives == objectives
     assert pickle.loads(pickle.dumps(clf)).objectives == objectives
     assert repr(objectives[2]) == "Objective('late', tests.scoring.test_objectives.late, maximise=True)"
@@ -356,13 +358,13 @@ def test_objectives_survive_clone_and_pickle():
 def test_objectives_that_make_no_sense_are_explained(objectives, says):
     X, y = patients()
     with pytest.raises(InvalidParameterError, match=says):
-        EMSCOClassifier(objectives=objectives, search=Evolution(population_size=10, max_generations=1)).fit(X, y)
+        fixed(objectives=objectives, search=Evolution(population_size=10, max_generations=1)).fit(X, y)
 
 
 def test_error_rates_are_for_two_classes():
     p = problem(0, n_classes=3)
     with pytest.raises(InvalidParameterError, match="fnr, which is for two classes; there are 3"):
-        EMSCOClassifier(objectives=["fnr", "cost"]).fit(p.train.T, p.y_train)
+        fixed(objectives=["fnr", "cost"]).fit(p.train.T, p.y_train)
 
 
 @pytest.mark.parametrize(
@@ -395,7 +397,7 @@ def test_losses_and_functions_are_checked_when_they_are_made(make, says):
 def test_held_out_rows_are_worth_what_the_same_rows_are_when_they_judge():
     X, y = patients()
     objectives = ["fnr", "fpr", "cost", Loss([[0, 1], [5, 0]], reject=0.5), Objective("late", late)]
-    clf = EMSCOClassifier(
+    clf = fixed(
         threshold=0.7, objectives=objectives, search=Evolution(population_size=20, max_generations=3), random_state=0
     )
     others = X[100:], y[100:]

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.naive_bayes import GaussianNB
 
-from emsco import Accept, Acquire, BestFirst, EMSCOClassifier, Evolution, Exact, MultiStageClassifier, load
+from emsco import Accept, Acquire, BestFirst, Evolution, Exact, MultiStageClassifier, load
 from emsco.data.table import Table
 from emsco.deployed.session import Session
 from emsco.designs.partition import all_designs, compress
@@ -23,6 +23,7 @@ from emsco.scoring.cache import StageCache
 from emsco.scoring.cascade import Cascade
 from emsco.scoring.rejection import NEVER, RejectRule, as_rule, check_rule, resolve_rule
 from emsco.stages.logistic import LogisticTrainer
+from tests.classifiers import fixed
 from tests.strategies import problem, seeds
 
 PAPER = {"search": "auto", "preset": "paper"}
@@ -115,7 +116,7 @@ def test_decide_and_sessions_equal_a_walk_in_plain_python(data, seed, n_classes,
 def test_all_roads_of_a_classifier_lead_to_the_same_decisions(threshold, tmp_path):
     X, y = flowers(3, 1)
     y = np.array(["a", "b", "c"])[y]
-    clf = EMSCOClassifier([1, 2, 3, 4], threshold=threshold, max_stages=3, random_state=0, **PAPER).fit(X, y)
+    clf = fixed([1, 2, 3, 4], threshold=threshold, max_stages=3, random_state=0, **PAPER).fit(X, y)
     clf.use(int(clf.front_.n_stages.argmax()))
     decisions = clf.decide(X)
     clf.save(tmp_path / "m.emsco")
@@ -144,13 +145,13 @@ def test_all_roads_of_a_classifier_lead_to_the_same_decisions(threshold, tmp_pat
 # ---------------------------------------------------------------- searches
 
 
-@pytest.mark.parametrize("threshold", [{0: 0.9, 1: 0.6, 2: 0.75}, [0.9, 0.7, 0.5]])
+@pytest.mark.parametrize("threshold", [{0: 0.9, 1: 0.6, 2: 0.75}, [0.9, 0.7, 0.6]])
 def test_searches_find_the_front_of_the_rule(threshold):
     X, y = flowers(3, 2)
     searches = [BestFirst(), *([Exact()] if isinstance(threshold, dict) else [])]
     fronts = []
     for search in searches:
-        clf = EMSCOClassifier([1, 2, 3, 4], threshold=threshold, search=search, random_state=0, preset="paper")
+        clf = fixed([1, 2, 3, 4], threshold=threshold, search=search, random_state=0, preset="paper")
         front = clf.fit(X[:60], y[:60], X[60:], y[60:]).front_
         fronts.append(set(zip(front.coverage, front.accuracy, front.mean_cost, strict=True)))
     found = []
@@ -170,13 +171,13 @@ def test_searches_find_the_front_of_the_rule(threshold):
 def test_a_threshold_per_stage_is_refused_by_exact_and_searched_by_auto():
     X, y = flowers(2, 0)
     with pytest.raises(InvalidParameterError, match=r"cannot be exact with a threshold per stage .*BestFirst"):
-        EMSCOClassifier(threshold=[0.9, 0.8], search=Exact()).fit(X, y)
-    fit = EMSCOClassifier(threshold=[0.9, 0.8], random_state=0, **PAPER).fit(X, y)
+        fixed(threshold=[0.9, 0.8], search=Exact()).fit(X, y)
+    fit = fixed(threshold=[0.9, 0.8], random_state=0, **PAPER).fit(X, y)
     assert isinstance(fit.search_, BestFirst)
-    assert isinstance(EMSCOClassifier(threshold={0: 0.9, 1: 0.8}, random_state=0, **PAPER).fit(X, y).search_, Exact)
-    one_stage = EMSCOClassifier(threshold=[0.9, 0.8], max_stages=1, random_state=0, **PAPER).fit(X, y)
+    assert isinstance(fixed(threshold={0: 0.9, 1: 0.8}, random_state=0, **PAPER).fit(X, y).search_, Exact)
+    one_stage = fixed(threshold=[0.9, 0.8], max_stages=1, random_state=0, **PAPER).fit(X, y)
     assert isinstance(one_stage.search_, Exact), "with one stage there is one threshold"
-    few = EMSCOClassifier(
+    few = fixed(
         threshold=[0.9, 0.8], search=Evolution(population_size=8, max_generations=2), random_state=0, preset="paper"
     )
     assert len(few.fit(X, y).front_)
@@ -184,9 +185,9 @@ def test_a_threshold_per_stage_is_refused_by_exact_and_searched_by_auto():
 
 def test_thresholds_that_do_not_differ_are_the_number_to_the_bit():
     X, y = load_iris(return_X_y=True)
-    number = EMSCOClassifier([1, 1, 5, 5], threshold=0.8, random_state=0, **PAPER).fit(X, y)
+    number = fixed([1, 1, 5, 5], threshold=0.8, random_state=0, **PAPER).fit(X, y)
     for same in ({0: 0.8, 1: 0.8, 2: 0.8}, [0.8, 0.8], np.array([0.8])):
-        clf = EMSCOClassifier([1, 1, 5, 5], threshold=same, random_state=0, **PAPER).fit(X, y)
+        clf = fixed([1, 1, 5, 5], threshold=same, random_state=0, **PAPER).fit(X, y)
         assert_array_equal(clf.front_.designs, number.front_.designs)
         assert_array_equal(clf.decide(X).confidence, number.decide(X).confidence)
         assert clf.session().state == number.session().state
@@ -209,7 +210,6 @@ def test_the_fingerprint_of_a_number_is_that_of_earlier_releases():
         (1.5, "between 0 and 1"),
         (True, "between 0 and 1"),
         ("0.8", "between 0 and 1"),
-        (None, "between 0 and 1"),
         ([], "is empty"),
         ({}, "is empty"),
         ([0.9, "high"], "between 0 and 1"),
@@ -222,11 +222,17 @@ def test_the_fingerprint_of_a_number_is_that_of_earlier_releases():
 )
 def test_a_threshold_that_makes_no_sense_is_refused_before_training(threshold, message):
     X, y = flowers(2, 0)
-    for clf in (MultiStageClassifier(threshold=threshold), EMSCOClassifier(threshold=threshold)):
+    for clf in (MultiStageClassifier(threshold=threshold), fixed(threshold=threshold)):
         with pytest.raises(InvalidParameterError, match=message):
             clf.fit(X, y)
     with pytest.raises(InvalidParameterError):
         resolve_rule(threshold, [0, 1])
+
+
+def test_a_given_design_needs_a_threshold():
+    X, y = flowers(2, 0)
+    with pytest.raises(InvalidParameterError, match="threshold cannot be None for a given design"):
+        MultiStageClassifier(threshold=None).fit(X, y)
 
 
 def test_a_class_may_be_named_by_its_text():

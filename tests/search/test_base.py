@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
 
-from emsco import BestFirst, EMSCOClassifier, Evolution
+from emsco import BestFirst, Evolution
 from emsco.exceptions import SearchInterruptedWarning
 from emsco.scoring.judge import Judge
+from tests.classifiers import fixed
 
 
 @pytest.mark.parametrize(
@@ -21,4 +22,4 @@ def test_an_interrupted_search_says_how_far_it_came_in_its_own_words(search, wor
     X = rng.normal(size=(120, 8))
     monkeypatch.setattr(Judge, "tally", interrupted)
     with pytest.warns(SearchInterruptedWarning, match=rf"search interrupted after {word}; the front is the best"):
-        EMSCOClassifier(search=search, max_stages=4, encoding="linear", C=1, random_state=0).fit(X, X[:, 0] > 0)
+        fixed(search=search, max_stages=4, encoding="linear", C=1, random_state=0).fit(X, X[:, 0] > 0)

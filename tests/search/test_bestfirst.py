@@ -5,13 +5,14 @@ from numpy.random import default_rng
 from numpy.testing import assert_array_equal
 import pytest
 
-from emsco import BestFirst, EMSCOClassifier
+from emsco import BestFirst
 from emsco.designs.partition import all_designs, count_solutions
 from emsco.exceptions import InvalidParameterError
 from emsco.scoring.objectives import measure
 from emsco.scoring.ranking import pareto_rank
 from emsco.scoring.tally import join_tallies
 from emsco.search.bestfirst import search_best_first
+from tests.classifiers import fixed
 from tests.scoring.test_cascade import make_cascade
 from tests.search.exact.test_proof import exact
 from tests.strategies import problem, seeds
@@ -152,7 +153,7 @@ def test_the_classifier_searches_with_it(capsys):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(120, 9))
     y = X[:, 0] + X[:, 1] + rng.normal(size=120) > 0
-    clf = EMSCOClassifier(search=BestFirst(max_designs=4000), max_stages=5, random_state=0, verbose=True).fit(X, y)
+    clf = fixed(search=BestFirst(max_designs=4000), max_stages=5, random_state=0, verbose=True).fit(X, y)
     assert clf.search_ == BestFirst(max_designs=4000)
     assert clf.n_generations_ > 1
     assert clf.front_.certificate is None

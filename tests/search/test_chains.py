@@ -6,12 +6,12 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.naive_bayes import GaussianNB
 
-from emsco import BestFirst, EMSCOClassifier, Prices
+from emsco import BestFirst, Prices
 from emsco.designs.partition import acquired_sets, all_designs
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import resolve
-from emsco.search import chains
-from emsco.search.chains import cuts, finest, merged, orders
+from emsco.search.chains import Order, cuts, finest, merged, orders
+from tests.classifiers import fixed
 from tests.strategies import populations, seeds
 
 
@@ -46,9 +46,9 @@ def test_few_stages_come_first_where_there_are_too_many():
 
 @pytest.mark.parametrize("n_units", [1, 2, 10, 11, 57, 300])
 def test_an_order_is_cut_finely_where_it_begins(n_units):
-    order = np.random.default_rng(0).permutation(n_units)
+    order = Order(np.random.default_rng(0).permutation(n_units), n_units)
     design = finest(order)
-    stages = design[order]
+    stages = design[order.units]
     assert (np.diff(stages) >= 0).all()
     assert_array_equal(np.unique(stages), np.arange(stages[-1] + 1))
     assert_array_equal(stages[:10], np.arange(min(n_units, 10)))
@@ -59,6 +59,15 @@ def test_an_order_is_cut_finely_where_it_begins(n_units):
         assert set().union(*map(sets_of, designs)) <= sets_of(design)
         assert (designs >= 0).all() or removal
         assert designs.max() < 3
+
+
+@pytest.mark.parametrize("n_placed", [1, 4, 25])
+def test_units_without_a_place_are_one_last_stage(n_placed):
+    order = Order(np.random.default_rng(0).permutation(40), n_placed)
+    whole = finest(Order(order.units[:n_placed].argsort().argsort(), n_placed))
+    design = finest(order)
+    assert set(design[order.units[n_placed:]].tolist()) == {whole.max() + 1}
+    assert design[order.units[:n_placed]].max() == whole.max()
 
 
 def slow_order(sure, prices, per_price):
@@ -106,7 +115,8 @@ def test_the_order_is_that_of_the_largest_gains(seed, costs):
     found = orders(sure, prices)
     assert len(found) == (1 if costs is None else 2)
     for order, per_price in zip(found, (False, True), strict=False):
-        assert order.tolist() == slow_order(sure, prices, per_price)
+        assert order.units.tolist() == slow_order(sure, prices, per_price)
+        assert order.n_placed == 5
 
 
 def test_a_strong_learner_decides_among_what_comes_first():
@@ -119,18 +129,34 @@ def test_a_strong_learner_decides_among_what_comes_first():
 
     prices = resolve(None, [f"x{i}" for i in range(9)])
     (order,) = orders(fast, prices, remember)
-    assert max(asked) == 6
-    assert len(asked) == 9
-    first = np.argsort(-fast(np.eye(9, dtype=bool)), kind="stable")[:6]
-    assert order[0] == first[strong(np.eye(9, dtype=bool)[first]).argmax()]
-    assert sorted(order.tolist()) == list(range(9))
+    assert asked[0] == 1, "everything"
+    assert max(asked) == 5
+    assert len(asked) == 1 + order.n_placed
+    first = np.argsort(-fast(np.eye(9, dtype=bool)), kind="stable")[:5]
+    assert order.units[0] == first[strong(np.eye(9, dtype=bool)[first]).argmax()]
+    assert sorted(order.units.tolist()) == list(range(9))
 
 
-def test_beyond_some_units_the_order_is_that_of_the_last_gains(monkeypatch):
-    monkeypatch.setattr(chains, "MOST_LOOKED_FOR", 2)
+@settings(max_examples=30)
+@given(seeds(), st.integers(1, 9))
+def test_an_order_of_a_strong_learner_ends_where_it_is_nearly_as_sure_as_with_everything(seed, most):
+    rng = np.random.default_rng(seed)
+    gains = rng.exponential(size=9)
+
+    def strong(sets):
+        return -2 + sets @ gains / gains.sum()  # -1 with everything
+
+    (order,) = orders(made_up(seed, 9), resolve(None, [f"x{i}" for i in range(9)]), strong, most=most)
+    reached = -2 + np.cumsum(gains[order.units]) / gains.sum()
+    enough = np.flatnonzero(reached >= -1.02)
+    assert order.n_placed == min(most, enough[0] + 1)
+
+
+def test_beyond_some_units_the_order_is_that_of_the_last_gains():
     sure = made_up(3, 7)
-    (order,) = orders(sure, resolve(None, [f"x{i}" for i in range(7)]))
+    (order, n_placed) = orders(sure, resolve(None, [f"x{i}" for i in range(7)]), most=2)[0]
     assert sorted(order.tolist()) == list(range(7))
+    assert n_placed == 7, "a fast learner's last gains are an order, too"
     assert order[:2].tolist() == slow_order(sure, resolve(None, [f"x{i}" for i in range(7)]), False)[:2]
 
 
@@ -143,7 +169,7 @@ def rows(n_features=18, n=240, seed=0):
 def fitted(**settings):
     search = BestFirst(max_designs=600, **settings)
     X, y = rows()
-    return EMSCOClassifier(
+    return fixed(
         threshold=0.8, search=search, encoding="linear", C=1.0, validation=3, random_state=0, max_stages=5
     ).fit(X, y)
 
@@ -164,7 +190,7 @@ def test_what_else_a_search_could_start_from_is_told():
 def test_few_designs_and_unequal_prices_are_no_obstacle():
     X, y = make_classification(n_samples=120, n_features=16, random_state=0)
     costs = np.arange(1, 17)
-    clf = EMSCOClassifier(costs, search=BestFirst(max_designs=3), encoding="linear", C=1.0, random_state=0).fit(X, y)
+    clf = fixed(costs, search=BestFirst(max_designs=3), encoding="linear", C=1.0, random_state=0).fit(X, y)
     assert len(clf.front_) >= 1
 
 
@@ -173,6 +199,6 @@ def test_a_slow_estimator_orders_features_only_if_asked_to():
     trained = []
     for start in (None, "chains"):
         search = BestFirst(max_designs=20, start=start)
-        clf = EMSCOClassifier(estimator=GaussianNB(), search=search, validation=0.3, random_state=0).fit(X, y)
+        clf = fixed(estimator=GaussianNB(), search=search, validation=0.3, random_state=0).fit(X, y)
         trained.append(clf.n_feature_sets_)
     assert trained[0] < 16 * 15 // 2 < trained[1]

@@ -15,6 +15,7 @@ from emsco import BestFirst, EMSCOClassifier, MultiStageClassifier
 from emsco.exceptions import InvalidParameterError
 from emsco.stages import recipe
 from emsco.stages.logistic import LogisticTrainer
+from tests.classifiers import fixed
 from tests.deployed.test_session import answers, assert_is_row
 from tests.strategies import problem, seeds
 
@@ -50,7 +51,7 @@ QUICK = {"search": BestFirst(max_designs=200), "encoding": "linear", "C": 1.0, "
 
 def test_two_columns_that_say_nothing_alone_are_bought_together(crossed, tmp_path):
     X, y = crossed
-    plain, multiplied = (EMSCOClassifier(products=p, **QUICK).fit(X[:300], y[:300]) for p in (False, True))
+    plain, multiplied = (fixed(products=p, **QUICK).fit(X[:300], y[:300]) for p in (False, True))
     assert multiplied.front_.combined.max() > plain.front_.combined.max() + 0.3
     assert_array_equal(np.flatnonzero(multiplied.design_ >= 0), [1, 3])
     decisions = multiplied.decide(X[300:])
@@ -60,7 +61,7 @@ def test_two_columns_that_say_nothing_alone_are_bought_together(crossed, tmp_pat
     multiplied.save(tmp_path / "m.emsco")
     again = emsco.load(tmp_path / "m.emsco").decide(X[300:])
     assert_array_equal(again.confidence, decisions.confidence)
-    assert_array_equal(EMSCOClassifier(products=True, n_jobs=2, **QUICK).fit(X[:300], y[:300]).design_,
+    assert_array_equal(fixed(products=True, n_jobs=2, **QUICK).fit(X[:300], y[:300]).design_,
                        multiplied.design_)  # fmt: skip
 
 
@@ -81,7 +82,7 @@ def test_with_more_weights_than_newtons_method_likes_scikit_learn_trains_them(cr
 
 def test_calibrated_stages_have_them_too(crossed):
     X, y = crossed
-    clf = EMSCOClassifier(products=True, calibration="sigmoid", validation=1 / 3, **QUICK).fit(X, y)
+    clf = fixed(products=True, calibration="sigmoid", validation=1 / 3, **QUICK).fit(X, y)
     assert np.nanmax(clf.front_.accuracy) > 0.9
 
 

@@ -15,10 +15,11 @@ import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.naive_bayes import GaussianNB
 
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact
+from emsco import BestFirst, Evolution, Exact
 from emsco.exceptions import CheckpointError
 from emsco.storage import checkpoint
 from emsco.storage.checkpoint import Checkpoint
+from tests.classifiers import fixed
 
 RUNS = {
     "evolution": {"search": Evolution(population_size=16, max_generations=6, patience=None), "max_stages": 3},
@@ -35,7 +36,7 @@ class KilledError(Exception):
 
 def fit(name, path):
     X, y = make_classification(120, 6, n_informative=4, flip_y=0.2, random_state=3)
-    clf = EMSCOClassifier(random_state=0, preset="paper", threshold=0.8, **RUNS[name])
+    clf = fixed(random_state=0, preset="paper", threshold=0.8, **RUNS[name])
     return clf.fit(X, y, checkpoint=path)
 
 

@@ -29,6 +29,7 @@ from emsco import EMSCOClassifier, EmscoError, Evolution, Guarantee, Loss, Multi
 from emsco.exceptions import ModelFileError
 from emsco.report.records import facts_record
 from emsco.storage.container import pack, unpack, unpack_plain
+from tests.classifiers import fixed
 from tests.storage.zoo import machine, zoo
 
 MOST_BYTES = 2**30
@@ -61,21 +62,21 @@ def seeds(folder, names=None):
     X, y = patients()
     zeros = X.assign(age=X["age"].where(X.index % 3 > 0, 0.0))
     search = Evolution(population_size=8, max_generations=1)
-    clf = EMSCOClassifier(PRICES, max_stages=2, random_state=0).fit(X, y)
+    clf = fixed(PRICES, max_stages=2, random_state=0).fit(X, y)
     clf.save(folder / "exact", evaluation=clf.evaluate(X, y), notes={"by": "me", "n": [1, {"x": 2}]})
     three = np.digitize(X["age"], [-0.5, 0.5])
     MultiStageClassifier([0, 1, 0], PRICES).fit(X, three).save(folder / "design")
     Z = X[["age", "salt"]].to_numpy()
-    EMSCOClassifier([1, 2], search=search, random_state=0).fit(Z, y == "ill").save(folder / "numbers")
+    fixed([1, 2], search=search, random_state=0).fit(Z, y == "ill").save(folder / "numbers")
     chosen = {"objectives": ("fnr", Loss([[0, 1], [5, 0]], 0.5), "cost"), "choose": {"best": "loss"}}
-    EMSCOClassifier(PRICES, search=search, random_state=0, **chosen).fit(X, y).save(folder / "chosen")
+    fixed(PRICES, search=search, random_state=0, **chosen).fit(X, y).save(folder / "chosen")
     everything = {
         "threshold": Guarantee(0.6, 0.8), "encoding": "spline", "C": 3.0, "removal": True, "validation": 3,
         "objectives": ("fnr", "coverage", "cost"),
     }  # fmt: skip
-    EMSCOClassifier(PRICES, search=search, random_state=0, **everything).fit(zeros, y).save(folder / "curves")
+    fixed(PRICES, search=search, random_state=0, **everything).fit(zeros, y).save(folder / "curves")
     final = {"final_estimator": DecisionTreeClassifier(max_depth=2), "calibration": "isotonic", "encoding": "rank"}
-    EMSCOClassifier(PRICES, search=search, random_state=0, **final).fit(zeros, y).save(folder / "final")
+    fixed(PRICES, search=search, random_state=0, **final).fit(zeros, y).save(folder / "final")
     for i, (name, estimator) in enumerate({**zoo(), "machine": machine()}.items()):
         if (names is None or name in names) and name != "support vectors":
             labels = y if i % 2 else three

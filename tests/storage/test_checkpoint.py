@@ -18,12 +18,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Guarantee, Loss, Objective, Prices
+from emsco import BestFirst, Evolution, Exact, Guarantee, Loss, Objective, Prices
 from emsco.exceptions import CheckpointError, SearchInterruptedWarning
 from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
 from emsco.storage import checkpoint
 from emsco.storage.checkpoint import Checkpoint, identity_of
+from tests.classifiers import fixed
 from tests.storage import fuzz_checkpoints
 
 
@@ -95,7 +96,7 @@ class KilledError(Exception):
 
 
 def run(path, settings, **more):
-    clf = EMSCOClassifier(costs=COSTS, random_state=0, preset="paper", **settings, **more)
+    clf = fixed(costs=COSTS, random_state=0, preset="paper", **settings, **more)
     return clf.fit(*data(), checkpoint=path)
 
 
@@ -168,8 +169,8 @@ def test_with_a_checkpoint_and_without_the_result_is_the_same(name, tmp_path):
 
 def test_an_unseeded_run_keeps_its_seed(tmp_path):
     settings = {"search": Evolution(population_size=20, max_generations=3), "max_stages": 3, "preset": "paper"}
-    first = EMSCOClassifier(**settings).fit(*data(), checkpoint=tmp_path / "a.ckpt")
-    again = EMSCOClassifier(**settings).fit(*data(), checkpoint=tmp_path / "a.ckpt")
+    first = fixed(**settings).fit(*data(), checkpoint=tmp_path / "a.ckpt")
+    again = fixed(**settings).fit(*data(), checkpoint=tmp_path / "a.ckpt")
     assert_array_equal(first.front_.designs, again.front_.designs)
     assert_array_equal(first.history_, again.history_)
 
@@ -199,12 +200,12 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path, change, says):
     search = Evolution(population_size=20, max_generations=3)
     settings = {"search": search, "max_stages": 3, "random_state": 0, "preset": "paper"}
     path = tmp_path / "a.ckpt"
-    EMSCOClassifier(**settings).fit(*data(), checkpoint=path)
+    fixed(**settings).fit(*data(), checkpoint=path)
     with pytest.raises(CheckpointError, match=f"another run.*{says}"):
-        EMSCOClassifier(**{**settings, **change}).fit(*data(), checkpoint=path)
+        fixed(**{**settings, **change}).fit(*data(), checkpoint=path)
     X, y = data()
     with pytest.raises(CheckpointError, match="other data"):
-        EMSCOClassifier(**settings).fit(X + 1e-9, y, checkpoint=path)
+        fixed(**settings).fit(X + 1e-9, y, checkpoint=path)
 
 
 def votes(strength):
@@ -221,11 +222,11 @@ def test_estimators_that_look_alike_are_told_apart(tmp_path):
     X, y = data()
     X = X[:, :2]
     path, other = tmp_path / "a.ckpt", tmp_path / "b.ckpt"
-    weak, strong = (EMSCOClassifier(estimator=votes(c), **settings) for c in (1e-3, 999.0))
+    weak, strong = (fixed(estimator=votes(c), **settings) for c in (1e-3, 999.0))
     weak.fit(X, y, checkpoint=path)
     with pytest.raises(CheckpointError, match="estimator: "):
         strong.fit(X, y, checkpoint=path)
-    weak, strong = (EMSCOClassifier(final_estimator=votes(c), **settings) for c in (1e-3, 999.0))
+    weak, strong = (fixed(final_estimator=votes(c), **settings) for c in (1e-3, 999.0))
     weak.fit(X, y, checkpoint=other)
     strong.fit(X, y, checkpoint=other)
     fresh = clone(strong).fit(X, y)

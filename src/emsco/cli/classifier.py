@@ -12,6 +12,7 @@ from emsco.cli.options import OBJECTIVES, choice_of, limits_of, recalled
 from emsco.exceptions import MissingDependencyError
 
 ESTIMATORS = ["tree", "forest", "boosting", "naive-bayes"]
+FINAL = ["auto", "search", *ESTIMATORS]
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def classifier_of(options: FitOptions, prices: Any, y: Any) -> Any:
         validation=_number("--validation", options.validation, "a share such as 0.33, or a number of folds such as 5"),
         encoding=options.encoding,
         C="auto" if regularisation == "auto" else _number("--regularisation", regularisation, "a number, or auto"),
-        final_estimator=None if options.final is None else _estimator(options.final),
+        final_estimator=_final(options.final, options.preset),
         calibration=options.calibration,
         products=options.products,
         preset=options.preset,
@@ -110,7 +111,7 @@ def choose_of(options: FitOptions) -> str | dict[str, Any] | None:
 
 
 def threshold_of(options: FitOptions) -> Any:
-    """Return the threshold of a classifier: a number, one per class or stage, or a promise."""
+    """Return the threshold of a classifier: a number, one per class or stage, a promise; None if none is given."""
     from emsco.promises.guarantee import Guarantee
     from emsco.promises.own import AUTO
 
@@ -141,7 +142,7 @@ def threshold_of(options: FitOptions) -> Any:
         raise click.UsageError("--confidence and --guarantee-per-class go with --guarantee.")
     if pairs:
         return {label.strip(): number for (label, _, _), number in zip(pairs, numbers, strict=True)}
-    return (numbers or [0.75])[0] if len(numbers) < 2 else numbers
+    return numbers if len(numbers) > 1 else next(iter(numbers), None)
 
 
 def _parts_of(text: str) -> list[str]:
@@ -154,6 +155,15 @@ def need_skops() -> None:
     """Raise if skops is not installed: before the search, not after it."""
     if find_spec("skops") is None:
         raise MissingDependencyError("model files of other estimators need skops: pip install 'emsco[skops]'.")
+
+
+def _final(name: str | None, preset: str) -> Any:
+    """Return the final classifier; without skops boosted trees could not be saved, so they do not compete."""
+    if name is None:
+        return "search" if preset == "best" and find_spec("skops") is None else None
+    if name == "auto":
+        need_skops()
+    return name if name in ("auto", "search") else _estimator(name)
 
 
 def _estimator(name: str) -> Any:

@@ -56,8 +56,9 @@ def show_heart_failure(report: Path | None = None) -> None:
     print(f"Goal: predict death, give a label only with a confidence of at least {_THRESHOLD:.0%}, buy little.")
     print("As in the paper, the length of the follow-up, time, is a feature; a clinic would leave it out.")
     print("(The first run on a machine compiles for about half a minute.)\n", flush=True)
-    clf = EMSCOClassifier(heart.prices, threshold=_THRESHOLD, random_state=0, n_jobs=-1,
-                          verbose=sys.stderr.isatty()).fit(table.take(rows), heart.target[rows])  # fmt: skip
+    clf = EMSCOClassifier(heart.prices, threshold=_THRESHOLD, choose="combined", final_estimator="search",
+                          random_state=0, n_jobs=-1, verbose=sys.stderr.isatty())  # fmt: skip
+    clf.fit(table.take(rows), heart.target[rows])
     certificate = clf.front_.certificate
     assert certificate is not None  # the space is small
     print(

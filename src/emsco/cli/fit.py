@@ -11,7 +11,7 @@ import warnings
 
 import click
 
-from emsco.cli.classifier import ESTIMATORS, FitOptions, choose_of, classifier_of, need_skops, threshold_of
+from emsco.cli.classifier import ESTIMATORS, FINAL, FitOptions, choose_of, classifier_of, need_skops, threshold_of
 from emsco.cli.options import (
     AS_JSON,
     BEST,
@@ -100,8 +100,8 @@ class _StageEncoding(click.Choice[str]):
     multiple=True,
     metavar="SHARE",
     help="Least confidence of a label: one number, one per class as spam=0.95,ham=0.8 (repeatable), or one per stage "
-    "as 0.95,0.9,0.8, where the last number holds for all further stages. auto: each design gets its own thresholds; "
-    "use it if you know your budget (--max-cost) or coverage (--min-coverage).  [default: 0.75]",
+    "as 0.95,0.9,0.8, where the last number holds for all further stages. auto: each design gets its own thresholds."
+    "  [default: best: auto, paper: 0.75]",
 )
 @click.option(
     "--guarantee",
@@ -123,7 +123,8 @@ class _StageEncoding(click.Choice[str]):
 @click.option(
     "--search",
     type=click.Choice(["auto", "exact", "best-first", "evolution"]),
-    help="auto finds the exact front if that takes seconds, else searches best-first; evolution is the paper's search."
+    help="auto searches best-first; with a --threshold it finds the exact front if that takes seconds. evolution is "
+    "the paper's search."
     "  [default: best: auto, paper: evolution]",
 )
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Stop an exact search with the best front so far.")
@@ -158,8 +159,10 @@ class _StageEncoding(click.Choice[str]):
 )
 @click.option(
     "--final",
-    type=click.Choice(ESTIMATORS),
-    help="After the search, train the stages of the front with this classifier, and evaluate them again.",
+    type=click.Choice(FINAL),
+    help="After the search, train the stages of the front with this classifier, and evaluate them again. auto: boosted "
+    "trees, if they predict better than the stages of the search; search: keep these.  [default: best: auto, paper: "
+    "search]",
 )
 @click.option(
     "--encoding",

@@ -55,6 +55,7 @@ OBJECTIVES = [
     "loss",
 ]
 FIGURES = ["fitness", "combined", *OBJECTIVES]  # that points of a front can be sorted by, and chosen
+NO_WORSE = "no_worse"  # as in emsco.scoring.choice, which would load numpy
 
 _RECALL = "recall_"  # begins the name of the recall of a class
 
@@ -86,11 +87,12 @@ FILE_ENCODING = click.option("--file-encoding", default="utf-8", show_default=Tr
 TRUTH = click.option("--target", metavar="COLUMN", help="Column that holds the true label.  [default: as in fit]")
 BEST = click.option(
     "--best",
-    type=Figure(FIGURES),
+    type=Figure([NO_WORSE, *FIGURES]),
     metavar="FIGURE",
     help="Figure that decides between the designs within the limits: fitness, accuracy, coverage, cost, combined "
-    "(coverage + accuracy + saved share of the price of all features), or an objective of the search.  [default: best: "
-    "combined, paper: fitness]",
+    "(coverage + accuracy + saved share of the price of all features), or an objective of the search. no_worse: the "
+    "cheapest design that is no worse than buying all features, for any class.  [default: best: no_worse, with limits "
+    "combined; paper: fitness]",
 )
 KNEE = click.option("--knee", is_flag=True, help="Take the design at the knee of the front.")
 ONE_ERROR = click.option(
@@ -171,6 +173,10 @@ def choice_of(
         given["one_standard_error"] = True
     if knee and given:
         raise click.UsageError("--knee chooses by itself; leave out limits, --best and --one-standard-error.")
+    if best == NO_WORSE:
+        if len(given) > 1:
+            raise click.UsageError(f"--best {NO_WORSE} chooses by itself; leave out limits.")
+        return NO_WORSE
     return "knee" if knee else given or None
 
 

@@ -42,8 +42,13 @@ def rule_in_use(clf: Any) -> "RejectRule":
 
 def chosen_point(clf: Any, choice: str | dict[str, Any]) -> int:
     """Return the point of the front that options choose."""
-    from emsco.scoring.choice import PRESET_CHOICES, choose_point
+    from emsco.scoring.choice import NO_WORSE, PRESET_CHOICES, choose_point, no_worse
 
+    if choice == NO_WORSE:
+        point, holds = no_worse(clf.front_)
+        if not holds:
+            show_warning(f"no design is as good as buying everything, for every class; point {point} is the nearest.")
+        return point
     return choose_point(clf.front_, choice, best=PRESET_CHOICES[clf.preset])
 
 

@@ -76,10 +76,9 @@ class EvaluationDisplay:
             cost[[self.point]], accuracy[[self.point]], s=150, facecolor="none", edgecolor=VERMILION, linewidth=2,
             zorder=4, label=f"point {self.point}, in use",
         )  # fmt: skip
-        lines = {
-            "buy everything": (self.everything, "-", ORANGE),
-            "buy everything, label all": (self.always, ":", GREY),
-        }
+        lines = {"buy everything": (self.everything, "-", ORANGE)}
+        if self.always != self.everything:
+            lines["buy everything, label all"] = (self.always, ":", GREY)
         for name, (result, style, colour) in lines.items():
             if sum(result.answered):
                 label = f"{name}: {100 * result.accuracy:.1f} % at {result.mean_cost:,.4g}"

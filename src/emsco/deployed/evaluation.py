@@ -276,15 +276,16 @@ class Evaluation:
         results = {
             **{f"point {i}{', in use' if i == self.point else ''}": self.points[i] for i in self.shown_points()},
             "buy everything": self.everything,
-            "everything, label all": self.always,
         }
+        if self.always != self.everything:
+            results["everything, label all"] = self.always
         rows = []
         for name, result in results.items():
             low, high = result.interval("accuracy")
             figures = (tenths(result.coverage), f"{tenths(result.accuracy)} ({100 * low:.1f}-{100 * high:.1f})")
             rows.append((name, f"{result.mean_cost:,.2f}", *figures, tenths_of_worst(result.worst_recall)))
         never = [NEVER_FOUND] if any(result.worst_recall == 0 for result in results.values()) else []
-        many = [f"{len(self.points)} points in all: to_frame()."] if len(results) - 2 < len(self.points) else []
+        many = [f"{len(self.points)} points in all: to_frame()."] if len(self.shown_points()) < len(self.points) else []
         notes = (*never, "Brackets: 95 % confidence intervals.", *many, self.base_rate)
         marked = tuple(k for k, name in enumerate(results) if name.endswith("in use"))
         head = (f"on {self.n_rows:,} rows", "mean cost", "coverage", "accuracy", "worst recall")

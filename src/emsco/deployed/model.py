@@ -141,8 +141,8 @@ class Deployed:
         return replace(self, point=int(point), evaluation=evaluation)
 
     def with_threshold(self, threshold: Any) -> "Deployed":
-        """Return the same with another threshold; nothing is trained."""
-        policy = policy_of(threshold)
+        """Return the same with another threshold, None being that of the preset; nothing is trained."""
+        policy = policy_of(self.origin.preset.get("threshold") if threshold is None else threshold)
         own = None if self.front is None else self.front.thresholds
         rules = policy.rules(self.classes, self.designs, own, self.promises)
         origin = replace(self.origin, parameters={**self.origin.parameters, "threshold": threshold})

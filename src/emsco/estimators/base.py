@@ -50,7 +50,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def deployed_(self) -> Deployed:
-        """Everything that deciding needs, frozen: designs, models, prices, rules, the point in use."""
+        """The frozen object that decides, with its designs, models, prices, rules and the point in use."""
         threshold = self.threshold
         state: tuple[Any, Deployed] | None = self.__dict__.get("_state")
         if state is None:  # check_is_fitted itself takes longer than a session

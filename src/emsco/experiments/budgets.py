@@ -50,7 +50,12 @@ class Ours:
     def fit(self, X: Any, y: Any, costs: Any, X_val: Any, y_val: Any, wanted: "Wanted") -> None:
         """Search once, for all budgets."""
         self.classifier = EMSCOClassifier(
-            costs, threshold="auto", final_estimator=_boosting(quick=self._quick), random_state=self._seed
+            costs,
+            threshold="auto",
+            choose="combined",
+            search=BestFirst(max_designs=30_000, focus=0.5),
+            final_estimator=_boosting(quick=self._quick),
+            random_state=self._seed,
         )
         if self._quick:
             self.classifier.set_params(search=BestFirst(max_designs=500), encoding="rank", C=10.0)

@@ -26,6 +26,7 @@ def pool(
     chains: bool,
     quick: Quick | None,
     line: PhaseLine,
+    proxy: Sureness | None = None,
 ) -> IntArray:
     """Return the designs of a search, and others that need few feature sets more.
 
@@ -46,6 +47,8 @@ def pool(
         How sure the final learner is of sets, approximately and fast; None: ask it itself.
     line : PhaseLine
         Shows how far it is.
+    proxy : callable or None
+        Orders units in place of the learner of the search, if that is slow.
     """
     task, designs, strong, most = final.task, front.designs, None, MOST_LOOKED_FOR
     if final is not fast:
@@ -61,12 +64,15 @@ def pool(
             return asked(sets)
 
     if chains:
-        found = orders(fast.sureness, task.prices, strong, most=most)
+        sureness: Sureness = fast.sureness if proxy is None else proxy
+        found = orders(sureness, task.prices, strong, most=most, ends_early=quick is not None)
         designs = np.concatenate([designs, [finest(order) for order in found]])
     if final is not fast:
         _train(distinct_sets(designs), final, line)
     line.close()
-    n_merged = min(_MERGED_CELLS // designs.shape[1], _MOST_MERGED, max(_FEW_STEPS // task.y.size, 500))
+    n_merged = _MERGED_CELLS // designs.shape[1]
+    if final is fast or quick is not None:
+        n_merged = min(n_merged, _MOST_MERGED, max(_FEW_STEPS // task.y.size, 500))
     each = max(n_merged // len(designs), 1)
     parts = [merged(design, max_stages=task.max_stages, removal=task.removal, most=each) for design in designs]
     allowed = designs[stage_counts(designs) <= task.max_stages]

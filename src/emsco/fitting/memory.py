@@ -87,6 +87,12 @@ def _identity(settings: Settings, task: Task, rehearsal: Rehearsal) -> dict[str,
         "max_stages": str(task.max_stages),
         "removal": str(settings.removal),
         "estimator": identity_of(learning),
-        "settled by": "log-likelihood" if settings.policy.set_aside is not None else "combined score",
+        "settled by": _settled_by(settings),
         "seed": str(settings.seed),
     }
+
+
+def _settled_by(settings: Settings) -> str:
+    if settings.policy.tunes:
+        return "worth at several thresholds"
+    return "combined score" if settings.policy.set_aside is None else "log-likelihood"

@@ -1,9 +1,10 @@
 """The default choice: the cheapest point that is no worse than buying everything, for any class.
 
-*No worse* is one standard error, paired: the rows that only buying everything labels correctly exceed those that only
-the point does by no more than the root of both numbers together. Thousands of points are tried, so the cheapest of
-those within the margin are there by luck, too. Therefore the choice is rehearsed: made without the rows of each fold,
-judged on them. If what was chosen so is worse by more than a standard error, the margin is narrowed.
+*No worse* is paired: the rows that only buying everything labels correctly are no more than those that only the point
+labels correctly, or for one class, exceed them by no more than half a standard error. The standard error is the root of
+both numbers together. Thousands of points are tried, so the cheapest of those within the margin are there by luck, too.
+Therefore the choice is rehearsed: it is made without the rows of each fold and judged on them. If what was chosen so is
+worse by more than half a standard error, the margin is narrowed.
 """
 
 from collections.abc import Iterator
@@ -20,7 +21,8 @@ from emsco.scoring.choice import OF_A_CLASS
 from emsco.scoring.judge import Judge
 from emsco.scoring.outlook import Outlook
 
-MARGINS = (0.0, -0.5, -1.0, -1.5)  # standard errors by which a point must not be worse; below 0 it must be better
+MARGINS = (0.0, -0.5, -1.0, -2.0)  # standard errors by which a point must not be worse; below 0 it must be better
+_REHEARSED = 0.5  # standard errors by which the rehearsed choice may be worse
 _CELLS = 2**22  # outcomes of feature sets x samples in memory at once: 36 MiB
 
 
@@ -52,7 +54,7 @@ class Pick:
 class _Best:
     """The cheapest so far within a margin: seen from all rows, or from all but a fold."""
 
-    key: tuple[float, int, int] = (np.inf, 0, 0)
+    key: tuple[float, int, int, int, int] = (np.inf, 0, 0, 0, 0)
     design: int = -1
     exit: int = -1
     left: IntArray | None = None  # by fold and stage
@@ -104,9 +106,10 @@ def choices(designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tup
         for v, view in enumerate(views):
             spent = (left[:, :, view].sum(axis=2) * paid[:, None]).sum(axis=2)
             losses, gains = lost[:, :, view].sum(axis=2), gained[:, :, view].sum(axis=2)
+            net = (losses - gains).sum(axis=2)
             for margin in MARGINS:
                 allowed = within(losses, gains, margin)
-                _improve(best[margin, v], rows, allowed, spent, n_stages, n_bought, (left, lost, gained))
+                _improve(best[margin, v], rows, allowed, spent, n_stages, n_bought, net, (left, lost, gained))
     picks = []
     for margin in MARGINS:
         chosen, rehearsed = best[margin, 0], [best[margin, v + 1] for v in range(n_folds)]
@@ -146,16 +149,17 @@ def _improve(
     spent: IntArray,
     n_stages: IntArray,
     n_bought: IntArray,
+    net: IntArray,
     counts: tuple[IntArray, IntArray, IntArray],
 ) -> None:
-    """Take the cheapest of a part if it is cheaper; of equals that with the fewest stages, then units."""
+    """Take the cheapest of a part if it is cheaper; of equals that with the fewest stages, units, then lost samples."""
     if not allowed.any():
         return
     cheapest = np.where(allowed, spent, np.iinfo(np.int64).max)
     ds, es = np.nonzero(cheapest == cheapest.min())
-    first = np.lexsort((es, n_bought[ds], n_stages[ds]))[0]
+    first = np.lexsort((es, net[ds, es], n_bought[ds], n_stages[ds]))[0]
     d, e = int(ds[first]), int(es[first])
-    key = (float(spent[d, e]), int(n_stages[d]), int(n_bought[d]))
+    key = (float(spent[d, e]), int(n_stages[d]), int(n_bought[d]), int(net[d, e]), e)
     if key < best.key:
         best.key, best.design, best.exit = key, int(rows[d]), e
         best.left, best.lost, best.gained = (array[d, e].copy() for array in counts)
@@ -167,7 +171,7 @@ def _holds(rehearsed: list[_Best]) -> bool:
     gained = sum(best.gained[f] for f, best in enumerate(rehearsed) if best.gained is not None)
     chance = np.sqrt(2 * np.log(2 * np.size(lost)))
     by_class = (lost - gained <= chance * np.sqrt(lost + gained)).all()
-    return bool(by_class and np.sum(lost) - np.sum(gained) <= np.sqrt(np.sum(lost) + np.sum(gained)))
+    return bool(by_class and np.sum(lost) - np.sum(gained) <= _REHEARSED * np.sqrt(np.sum(lost) + np.sum(gained)))
 
 
 def _outlook(chosen: _Best, rehearsed: list[_Best], designs: IntArray, judge: Judge, other: BoolArray) -> Outlook:

@@ -4,7 +4,6 @@ read -> set aside -> rehearse -> task -> settle the recipe -> search -> finish -
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -22,32 +21,32 @@ from emsco.designs.partition import acquired_sets, check_max_stages, set_key
 from emsco.exceptions import (
     BaseRateWarning,
     InvalidInputError,
-    NoPointWarning,
-    NoSuchPointError,
     SearchInterruptedWarning,
     SuspiciousColumnWarning,
-    WeakEvidenceWarning,
     warn,
 )
 from emsco.fitting.aside import SetAside, set_aside
+from emsco.fitting.choosing import by_class, chosen
 from emsco.fitting.finishing import SETS_AT_ONCE, pool
 from emsco.fitting.memory import Memory
 from emsco.fitting.no_worse import choose_no_worse
 from emsco.fitting.probes import probing, settle
 from emsco.fitting.progress import PhaseLine
 from emsco.fitting.promising import promise_of_each
+from emsco.fitting.proxy import Proxy
 from emsco.fitting.race import Quick, race
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable, prepare
 from emsco.fitting.settings import Settings, check_chosen
 from emsco.fitting.tuning import EXITS, tune
 from emsco.prices.prices import PriceList, check_validation_size, resolve
 from emsco.promises.guarantee import Plan, hopeful
-from emsco.promises.own import rule_of, untuned
-from emsco.scoring.choice import NO_WORSE, choose_point, no_worse
+from emsco.promises.own import untuned
+from emsco.scoring.choice import NO_WORSE
 from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER, check_objectives
-from emsco.scoring.rejection import RejectRule, as_rule
+from emsco.scoring.rejection import RejectRule
+from emsco.search.auto import BARELY, Auto
 from emsco.search.base import History, Run, Searched
 from emsco.stages.base import StageModel, StageTrainer
 from emsco.stages.estimator import check_estimator_usable
@@ -150,9 +149,12 @@ def fit(settings: Settings, given: Given, memory: Memory | None = None) -> Fitte
     history: History = []
     journal = None if memory is None else memory.journal(history)
     run = Run(streams.search, settings.n_jobs, line, history, journal)
+    proxy = make_proxy(settings, task, setup, rehearsal)
+    if proxy is not None and isinstance(settings.search, Auto):
+        settings = replace(settings, search=BARELY)
     searched = search(settings, judge, run, line)
-    finished = finish_front(settings, searched.front, judge, setup, final, rehearsal, memory, line)
-    finished = replace(finished, front=by_class(finished, aside.classes))
+    finished = finish_front(settings, searched.front, judge, setup, final, rehearsal, memory, line, proxy)
+    finished = replace(finished, front=by_class(finished.front, finished.judge, aside.classes))
     trained = train_front(settings, finished, aside, rehearsal)
     return deploy(settings, given, read, aside, rehearsal, run, searched, finished, trained)
 
@@ -235,13 +237,20 @@ def settle_recipe(
             Recipe(settings.estimator, products=settings.products),
             encoding=settings.encoding,
             C=settings.C,
-            score=probing(task, rng, by_sureness=settings.policy.set_aside is not None, by_worth=task.tunes),
+            score=probing(
+                task,
+                rng,
+                by_sureness=settings.policy.set_aside is not None,
+                by_worth=task.tunes,
+                fast=Recipe(products=settings.products).is_batched(rehearsal.problems("linear")[0][0]),
+            ),
             n_jobs=settings.n_jobs,
         )
         if memory is not None:
             memory.keep_recipe(recipe)
     final = _final_recipe(settings, recipe, rehearsal, classes)  # what is wrong with it is said before the search
     rehearsal.forget(but=recipe.encoding)
+    line("comparing learners", 1.0)
     line.close()
     return prepare(rehearsal, recipe, seed=settings.seed, n_jobs=settings.n_jobs), final
 
@@ -271,6 +280,13 @@ def _final_recipe(settings: Settings, recipe: Recipe, rehearsal: Rehearsal, clas
     return Recipe(final, encoding, recipe.C)
 
 
+def make_proxy(settings: Settings, task: Task, setup: Setup, rehearsal: Rehearsal) -> Proxy | None:
+    """Return what orders units where logistic stages have so many weights that they are slow to train, if so."""
+    recipe = setup.recipe
+    slow = settings.estimator is None and not recipe.is_batched(rehearsal.problems(recipe.encoding)[0][0])
+    return Proxy(rehearsal, recipe.encoding) if slow and task.tunes else None
+
+
 def search(settings: Settings, judge: Judge, run: Run, line: PhaseLine) -> Searched:
     """Search designs; where that ended early, the front is the best found so far."""
     searched = settings.search.search(judge, run)
@@ -292,6 +308,7 @@ def finish_front(
     rehearsal: Rehearsal,
     memory: Memory | None,
     line: PhaseLine,
+    proxy: Proxy | None = None,
 ) -> Finished:
     """Give the designs of a front their final learner and their thresholds; Ctrl-C leaves those of the search."""
     complete = True
@@ -303,7 +320,7 @@ def finish_front(
             quick = None
             if final.kind is not None:
                 quick = Quick(rehearsal, final.kind, seed=settings.seed, n_jobs=settings.n_jobs)
-            designs = pool(front, judge, strong, chains=judge.fast, quick=quick, line=line)
+            designs = pool(front, judge, strong, chains=judge.fast, quick=quick, line=line, proxy=proxy)
             finished = Finished(_front_of(settings, designs, strong, rehearsal, line), strong, again, complete)
         except KeyboardInterrupt:
             complete = False
@@ -316,7 +333,7 @@ def finish_front(
             return finished
     if settings.policy.tunes:
         try:
-            designs = pool(front, judge, judge, chains=judge.fast, quick=None, line=line)
+            designs = pool(front, judge, judge, chains=judge.fast, quick=None, line=line, proxy=proxy)
             front = _front_of(settings, designs, judge, rehearsal, line)
         except KeyboardInterrupt:
             line.close()
@@ -338,37 +355,9 @@ def _front_of(settings: Settings, designs: IntArray, judge: Judge, rehearsal: Re
     if settings.choose == NO_WORSE:
         pick = choose_no_worse(designs, judge, rehearsal.parts(), EXITS)
     front = tune(designs, judge, kept=[] if pick is None else [(pick.design, pick.exit_at)])
+    line("choosing thresholds", 1.0)
     line.close()
     return front if pick is None else replace(front, margin=pick.margin, outlook=pick.outlook)
-
-
-def by_class(finished: Finished, classes: NDArray[Any]) -> Front:
-    """Return the front with its counts by class, also against buying everything; points of one design together."""
-    front, judge = finished.front, finished.judge
-    task = judge.task
-    confusion = np.empty((len(front), classes.size, classes.size + 1), dtype=np.int64)
-    against = np.empty((len(front), classes.size, 2), dtype=np.int64)
-    at_once = judge.answers(np.zeros(task.prices.n_units, dtype=np.int64))
-    labelled, other = at_once.results(as_rule(0.0) if front.thresholds is not None else task.rule)
-    for i in np.lexsort(front.designs.T[::-1]).tolist():
-        rule = task.rule
-        if front.thresholds is not None:
-            exit_at, last_at = front.thresholds[i].tolist()
-            rule = rule_of(exit_at, last_at, n_stages=int(front.designs[i].max()) + 1)
-        answers = judge.answers(front.designs[i])
-        right = answers.results(rule)[1]
-        confusion[i] = answers.confusion(rule, classes.size)
-        against[i, :, 0] = np.bincount(task.y[other & ~right], minlength=classes.size)
-        against[i, :, 1] = np.bincount(task.y[right & ~other], minlength=classes.size)
-    for array in (confusion, against):
-        array.setflags(write=False)
-    return replace(
-        front,
-        classes=tuple(plain_classes(classes)),
-        confusion=confusion,
-        against=against,
-        n_wrong_with_everything=int((labelled & ~other).sum()),
-    )
 
 
 def train_front(settings: Settings, finished: Finished, aside: SetAside, rehearsal: Rehearsal) -> Trained:
@@ -465,44 +454,4 @@ def deploy(
     rules = policy.rules(classes, designs, front.thresholds, promises)
     deployed = replace(deployed, promises=promises, rules=rules)
     n_rows = 0 if aside.calibration is None else aside.calibration.truth.size
-    return Fitted(deployed, partial(_chosen, settings, front, hopeful(trained.plans, n_rows)))
-
-
-def _chosen(settings: Settings, front: Front, promising: NDArray[np.intp]) -> int:
-    """Return the point to use: of those whose promise will probably hold, if there are any.
-
-    Pilot rows tell, not those that calibrate: a choice by these would make the promise void.
-    """
-    if callable(settings.choose):
-        return settings.choose(front)  # type: ignore[no-any-return]
-    if settings.choose == NO_WORSE:
-        among = promising if promising.size else np.arange(len(front))
-        point, holds = no_worse(front[among])
-        if not holds:
-            warn(
-                f"no point of the front is as good as buying everything, for every class; point {among[point]} is the "
-                "nearest. Look at clf.front_.recall, or choose another one.",
-                NoPointWarning,
-            )
-        _warn_of_weak_evidence(front, int(among[point]))
-        return int(among[point])
-    if promising.size:
-        with suppress(NoSuchPointError):
-            return int(promising[choose_point(front[promising], settings.choose, best=settings.best)])
-    return choose_point(front, settings.choose, best=settings.best)
-
-
-def _warn_of_weak_evidence(front: Front, point: int) -> None:
-    """Warn if what is expected of new rows may be no better than always answering the largest class."""
-    outlook = front.outlook
-    if outlook is None:
-        return
-    largest = int(np.argmax(outlook.n_rows))
-    share, (low, high) = outlook.n_rows[largest] / sum(outlook.n_rows), outlook.interval("accuracy")
-    if low <= share:
-        warn(
-            f"too few rows to tell: the point in use is right for {front.accuracy[point]:.1%} of the rows that chose "
-            f"it and for {outlook.accuracy:.1%} ({low:.1%} to {high:.1%}) of rows that did not; always answering "
-            f"{front.classes[largest]!r} is right for {share:.1%}. Add rows, or features that tell more.",
-            WeakEvidenceWarning,
-        )
+    return Fitted(deployed, partial(chosen, settings, front, hopeful(trained.plans, n_rows)))

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from emsco.arrays import IntArray
+from emsco.arrays import FloatArray, IntArray
 from emsco.data.encoding import ENCODINGS
 from emsco.designs.partition import compress, distinct_sets
 from emsco.fitting.rehearsal import Rehearsal
@@ -24,22 +24,23 @@ _MOST_BOUGHT = 15  # units, as many as good designs buy: large sets take long
 
 
 def probing(
-    task: Task, rng: np.random.Generator, *, by_sureness: bool, by_worth: bool
+    task: Task, rng: np.random.Generator, *, by_sureness: bool, by_worth: bool, fast: bool
 ) -> Callable[[StageTrainer], float]:
     """Return how good a learner is: by the combined score of the best quarter of some random designs.
 
     Where thresholds come later: for a promise ``by_sureness``, how sure the feature sets are of the truth; where points
-    have thresholds of their own ``by_worth``, at several thresholds, and beside some sets that of everything.
+    have thresholds of their own ``by_worth``, at several thresholds, and beside some sets that of everything; that one
+    alone unless the learner is ``fast``.
     """
     designs = _probes(task, rng)
     task = replace(task, aims=None)
     everything = np.ones((1, task.prices.n_units), dtype=np.bool_)
-    few = np.concatenate([everything, distinct_sets(designs[:_FEW_PROBES])])
+    few = np.concatenate([everything, distinct_sets(designs[:_FEW_PROBES])]) if fast else everything
 
     def score(trainer: StageTrainer) -> float:
         if by_worth:
             reached = worth(trainer.outcomes(few, trainer.train(few)), task.y)
-            return float(reached[0] + reached[1:].mean())
+            return float(reached[0] + (reached[1:].mean() if fast else 0.0))
         judge = Judge(task, trainer)
         if by_sureness:
             return float(judge.sureness(distinct_sets(designs)).mean())
@@ -87,8 +88,11 @@ def settle(
     encodings = ENCODINGS if encoding == "auto" else (encoding,)
     strengths = _STRENGTHS if C == "auto" else (float(C),)
     best, most = recipe, -np.inf
+    first = rehearsal.problems(encodings[0])[0][0]
     for e in encodings:
         problem = rehearsal.problems(e)[0][0]
+        if e != encodings[0] and _is_alike(problem.train, first.train):
+            continue
         if e == "spline" and encoding == "auto" and recipe.n_weights(problem) > _MOST_SPLINES:
             continue
         for c in strengths:
@@ -100,6 +104,11 @@ def settle(
             if reached > most:
                 best, most = tried, reached
     return best
+
+
+def _is_alike(encoded: FloatArray, other: FloatArray) -> bool:
+    """Return whether two encodings are the same: of columns with two values, which no curve bends."""
+    return encoded.shape == other.shape and np.allclose(encoded, other)
 
 
 def needs_settling(recipe: Recipe, encoding: str, C: float | str) -> bool:

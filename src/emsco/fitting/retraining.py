@@ -25,9 +25,10 @@ from emsco.exceptions import (
     shown,
 )
 from emsco.fitting.aside import SetAside, set_aside
+from emsco.fitting.choosing import by_class
 from emsco.fitting.finishing import SETS_AT_ONCE
 from emsco.fitting.given import fit_design
-from emsco.fitting.pipeline import Finished, Given, Streams, by_class, rehearse, train_sets
+from emsco.fitting.pipeline import Given, Streams, rehearse, train_sets
 from emsco.fitting.progress import PhaseLine
 from emsco.fitting.promising import promise_of_each
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable, prepare
@@ -134,7 +135,7 @@ def _front_again(deployed: Deployed, settings: Settings, given: Given, codes: In
     setup = prepare(rehearsal, recipe, seed=settings.seed, n_jobs=settings.n_jobs)
     judge = Judge(_task(deployed, settings, rehearsal), setup.trainer, fast=False)
     with PhaseLine(shown=settings.verbose) as line:
-        front = by_class(Finished(_judged(deployed, judge, line), judge, setup, complete=True), classes)
+        front = by_class(_judged(deployed, judge, line), judge, classes)
         plans = []
         if aside.calibration is not None:
             n_rows = aside.calibration.truth.size

@@ -221,6 +221,8 @@ class Promise:
                     f"{what}: the calibration rows cannot support that {self.guarantee} ({check.n_errors} of "
                     f"{check.n_rows} labels wrong). {self.shortage(check)}"
                 )
+        if not any(check.passed for check in self.checks):
+            missing[-1] += " Cases pay for their features all the same: use another point, or ask for less."
         if self.n_shared:
             missing.append(
                 f"nothing is promised: {self.n_shared:,} of the {self.n_rows:,} calibration rows are also training "

@@ -76,7 +76,8 @@ def no_worse(front: "Front") -> tuple[int, bool]:
     """Return the cheapest point that is no worse than buying everything, for any class; or the nearest, and False.
 
     No worse is within ``front.margin`` paired standard errors: of the rows that only one of the two labels correctly,
-    by class and together, and of the wrong labels that both give.
+    by class and together, and of the wrong labels that both give. Of points of the same price, that which labels most
+    samples is taken, then that with the fewest stages, then units.
     """
     if front.against is None or front.confusion is None:
         raise InvalidParameterError(
@@ -96,7 +97,9 @@ def no_worse(front: "Front") -> tuple[int, bool]:
     allowed = np.flatnonzero(worst <= 1e-9)
     if not allowed.size:
         return int(np.lexsort((front.mean_cost, worst.round(6)))[0]), False
-    return int(allowed[np.lexsort((front.n_stages[allowed], front.mean_cost[allowed]))[0]]), True
+    n_bought, net = (front.designs >= 0).sum(axis=1), counts[0][:, -1] - counts[1][:, -1]
+    keys = (net, n_bought, front.n_stages, -labelled, front.mean_cost)
+    return int(allowed[np.lexsort([key[allowed] for key in keys])[0]]), True
 
 
 @dataclass(frozen=True)

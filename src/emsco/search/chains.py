@@ -30,7 +30,12 @@ class Order(NamedTuple):
 
 
 def orders(
-    sureness: Sureness, prices: PriceList, strong: Sureness | None = None, *, most: int = MOST_LOOKED_FOR
+    sureness: Sureness,
+    prices: PriceList,
+    strong: Sureness | None = None,
+    *,
+    most: int = MOST_LOOKED_FOR,
+    ends_early: bool = False,
 ) -> list[Order]:
     """Return orders of all units: by what each adds to the sureness of those before, and by what it adds per price.
 
@@ -40,21 +45,25 @@ def orders(
         Of a fast learner.
     prices : PriceList
     strong : callable or None
-        Sureness of a slow learner, which is asked only of what comes first by the fast one. It ends an order where it
-        is as sure as with everything, nearly.
+        Sureness of a slow learner, which is asked only of what comes first by the fast one.
     most : int
         Units whose place is looked for.
+    ends_early : bool
+        Whether an order ends where the slow learner is as sure as with everything, nearly; the other units are one
+        stage.
     """
-    by_gain = _forward(sureness, prices, strong, most, per_price=False)
+    by_gain = _forward(sureness, prices, strong, most, per_price=False, ends_early=ends_early)
     if np.unique(prices.prices).size == 1 and not prices.groups.any():
         return [by_gain]
-    return [by_gain, _forward(sureness, prices, strong, most, per_price=True)]
+    return [by_gain, _forward(sureness, prices, strong, most, per_price=True, ends_early=ends_early)]
 
 
-def _forward(sureness: Sureness, prices: PriceList, strong: Sureness | None, most: int, *, per_price: bool) -> Order:
+def _forward(
+    sureness: Sureness, prices: PriceList, strong: Sureness | None, most: int, *, per_price: bool, ends_early: bool
+) -> Order:
     n_units = prices.n_units
     enough = np.inf
-    if strong is not None:
+    if strong is not None and ends_early:
         everything = float(strong(np.ones((1, n_units), dtype=np.bool_))[0])
         enough = everything - _NEARLY * abs(everything)
     owned = np.zeros(n_units, dtype=np.bool_)
@@ -86,7 +95,7 @@ def _forward(sureness: Sureness, prices: PriceList, strong: Sureness | None, mos
         owned[left[best]] = True
         left, worth = np.delete(left, best), np.delete(worth, best)
     rest = left[np.argsort(-worth, kind="stable")]
-    return Order(np.array([*order, *rest], dtype=np.int64), n_units if strong is None else len(order))
+    return Order(np.array([*order, *rest], dtype=np.int64), len(order) if ends_early else n_units)
 
 
 def _per_price(gain: FloatArray, paid: IntArray) -> FloatArray:

@@ -12,8 +12,8 @@ from emsco.exceptions import InvalidParameterError
 # From few and noisy rows to many rows with interactions; the race tries all.
 _BOOSTED = {
     "light": (120, 0.06, 12, 10, 2.0, 0.6, 0.8),
-    "medium": (100, 0.1, 15, 10, 1.0, 0.6, 0.8),
-    "deep": (200, 0.1, 15, 10, 0.1, 1.0, 1.0),
+    "medium": (120, 0.1, 24, 10, 1.0, 0.5, 0.8),
+    "deep": (200, 0.1, 31, 20, 0.05, 1.0, 1.0),
 }
 BOOSTED = tuple(_BOOSTED)
 
@@ -44,8 +44,8 @@ def boosted(kind: str, *, share: float = 1.0) -> Any:
 
         return LGBMClassifier(
             n_estimators=trees, learning_rate=rate, num_leaves=leaves, min_child_samples=rows, reg_lambda=l2,
-            colsample_bytree=columns, subsample=subsample, subsample_freq=1 if subsample < 1 else 0,
-            deterministic=True, force_row_wise=True, n_jobs=1, verbose=-1,
+            min_child_weight=0.01, colsample_bytree=columns, subsample=subsample,
+            subsample_freq=1 if subsample < 1 else 0, deterministic=True, force_row_wise=True, n_jobs=1, verbose=-1,
         )  # fmt: skip
     from sklearn.ensemble import HistGradientBoostingClassifier
 

@@ -44,11 +44,15 @@ class Recipe:
         if estimator is None:
             if isinstance(like, LogisticTrainer):
                 return like.with_strength(self.C)
-            if self.n_weights(problem) <= _LARGEST_NEWTON:
+            if self.is_batched(problem):
                 return LogisticTrainer(problem, C=self.C, n_jobs=n_jobs, products=self.products)
             # Newton's method solves for all weights of a set at once; with many classes and columns this is slow.
             estimator = self.logistic()
         return EstimatorTrainer(problem, estimator, seed=seed, n_jobs=n_jobs)
+
+    def is_batched(self, problem: Problem) -> bool:
+        """Return whether feature sets are trained in batches, fast enough to search with."""
+        return self.estimator is None and self.n_weights(problem) <= _LARGEST_NEWTON
 
     def logistic(self) -> Any:
         """Return scikit-learn's equivalent of our logistic regression."""

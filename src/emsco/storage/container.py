@@ -144,13 +144,14 @@ def read_bytes(path: Path) -> bytes:
     try:
         with open(path, "rb", opener=_open_at_once) as file:
             found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
-                raise ModelFileError(f"{str(path)!r} is not a regular file; copy the model to a file first.")
-            data = file.read(min(found.st_size, MAX_BYTES) + 1)  # so much memory is taken at once
+            regular = stat.S_ISREG(found.st_mode)
+            data = file.read(min(found.st_size, MAX_BYTES) + 1) if regular else b""  # so much memory is taken at once
     except FileNotFoundError as error:
         raise ModelFileError(f"there is no file {str(path)!r}.") from error
     except (OSError, ValueError) as error:  # ValueError: a path that holds a null
         raise ModelFileError(f"{str(path)!r} cannot be read: {error}.") from error
+    if not regular:
+        raise ModelFileError(f"{str(path)!r} is not a regular file; copy the model to a file first.")
     if len(data) > MAX_BYTES:
         raise ModelFileError(f"{str(path)!r} is larger than {MAX_BYTES:,} bytes, which is the limit.")
     return data

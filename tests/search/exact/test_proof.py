@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Prices, reference
+from emsco import BestFirst, Evolution, Exact, Prices, reference
 from emsco.designs.partition import compress, count_solutions
 from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning, SpaceTooLargeError
 from emsco.prices.prices import resolve
@@ -22,6 +22,7 @@ from emsco.search.auto import Auto
 from emsco.search.exact.lattice import Lattice, all_bits
 from emsco.search.exact.proof import check_affordable, search_exactly
 from emsco.stages.logistic import LogisticTrainer
+from tests.classifiers import fixed
 from tests.strategies import bill, examples, problem, seeds
 from tests.test_estimators import PANEL, patients
 
@@ -158,8 +159,8 @@ def test_ties_nobody_reaches_are_ruled_out_not_walked():
 
 def test_the_classifier_uses_it_and_its_front_beats_or_ties_any_evolution():
     X, y = patients()
-    proven = EMSCOClassifier(PANEL, threshold=0.8, search=Exact(), random_state=0, n_jobs=2, preset="paper").fit(X, y)
-    evolved = EMSCOClassifier(PANEL, threshold=0.8, search=Evolution(), random_state=0, preset="paper").fit(X, y)
+    proven = fixed(PANEL, threshold=0.8, search=Exact(), random_state=0, n_jobs=2, preset="paper").fit(X, y)
+    evolved = fixed(PANEL, threshold=0.8, search=Evolution(), random_state=0, preset="paper").fit(X, y)
     front = proven.front_
     assert front.certificate.proven
     assert front.certificate.n_designs == count_solutions(5, 5) == 541
@@ -191,7 +192,7 @@ def test_auto_is_exact_where_that_takes_seconds(n_features, max_stages, kind):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, n_features))
     y = X[:, 0] + rng.normal(size=60) > 0
-    clf = EMSCOClassifier(max_stages=max_stages, random_state=0, n_jobs=2)
+    clf = fixed(max_stages=max_stages, random_state=0, n_jobs=2)
     assert isinstance(picked(n_features, max_stages or min(n_features, 10), n_samples=20), kind)
     if kind is Exact:
         assert clf.fit(X, y).front_.certificate.proven
@@ -203,7 +204,7 @@ def test_auto_goes_over_to_best_first_if_the_proof_needs_too_many_states(monkeyp
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 10))
     y = X[:, 0] + X[:, 1] + rng.normal(size=150) > 0
-    clf = EMSCOClassifier(random_state=0).fit(X, y)
+    clf = fixed(random_state=0).fit(X, y)
     assert clf.search_ == BestFirst(focus=0.5)
     assert clf.front_.certificate is None
     assert clf.n_generations_ > 0
@@ -213,7 +214,7 @@ def test_auto_goes_over_to_best_first_if_the_proof_needs_too_many_states(monkeyp
 def test_auto_evolves_with_an_estimator_of_ones_own():
     assert picked(4, 4, n_samples=20, fast=False) == Evolution()
     X = np.random.default_rng(0).normal(size=(40, 3))
-    clf = EMSCOClassifier(estimator=LogisticRegression(), max_stages=2, random_state=0).fit(X, X[:, 0] > 0)
+    clf = fixed(estimator=LogisticRegression(), max_stages=2, random_state=0).fit(X, X[:, 0] > 0)
     assert clf.search_ == Evolution()
 
 
@@ -241,7 +242,7 @@ def compiled():
 def test_out_of_time_at_once_there_still_is_a_frontier():
     X, y = patients()
     with pytest.warns(SearchInterruptedWarning, match="out of time"):
-        clf = EMSCOClassifier(PANEL, search=Exact(time_limit=1e-6), random_state=0).fit(X, y)
+        clf = fixed(PANEL, search=Exact(time_limit=1e-6), random_state=0).fit(X, y)
     assert clf.front_.certificate.n_walked >= 1
     assert len(clf.decide(X)) == len(X)
 
@@ -258,7 +259,7 @@ def test_out_of_time_it_returns_what_it_has_not_proven():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 15))
     y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0
-    clf = EMSCOClassifier(search=Exact(time_limit=2.0), max_stages=12, random_state=0, preset="paper")
+    clf = fixed(search=Exact(time_limit=2.0), max_stages=12, random_state=0, preset="paper")
     with pytest.warns(SearchInterruptedWarning, match=r"exact search of [\d,]+ designs out of time"):
         clf.fit(X, y)
     certificate = clf.front_.certificate
@@ -282,7 +283,7 @@ def test_ctrl_c_returns_what_it_has_not_proven(monkeypatch):
     X = rng.normal(size=(600, 14))
     y = X[:, 0] + X[:, 1] + rng.normal(size=600) > 0
     with pytest.warns(SearchInterruptedWarning, match="designs interrupted"):
-        clf = EMSCOClassifier(search=Exact(), max_stages=12, random_state=0, n_jobs=2, preset="paper").fit(X, y)
+        clf = fixed(search=Exact(), max_stages=12, random_state=0, n_jobs=2, preset="paper").fit(X, y)
     assert not clf.front_.certificate.proven
     assert len(clf.front_) > 0
 

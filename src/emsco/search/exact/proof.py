@@ -80,10 +80,7 @@ class Exact:
     def search(self, judge: Judge, run: Run, *, max_bytes: int = MAX_STATE_BYTES) -> Searched:
         """Prove the frontier, or give the best found before the search ended.
 
-        Raises
-        ------
-        OutOfMemoryError
-            It takes more than ``max_bytes``, if that is less than the usual bound.
+        Raise ``OutOfMemoryError`` if that takes more than ``max_bytes``, and these are less than the usual bound.
         """
         task = judge.task
         if run.journal is not None:

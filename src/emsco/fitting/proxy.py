@@ -1,0 +1,43 @@
+"""A proxy for learners that are slow to train: ridge regression of the classes, from products of columns."""
+
+import numpy as np
+
+from emsco.arrays import BoolArray, FloatArray
+from emsco.fitting.rehearsal import Rehearsal
+
+_RIDGE = 1.0  # added to the products of each standardised column with itself
+_LEAST = 1e-3  # least probability of a class
+
+
+class Proxy:
+    """How sure ridge regressions of the class indicators are of the truth: good enough to order units by.
+
+    A set of columns takes one small solve, whatever the number of classes: the products of all columns are computed
+    once.
+
+    Parameters
+    ----------
+    rehearsal : Rehearsal
+    encoding : str
+    """
+
+    def __init__(self, rehearsal: Rehearsal, encoding: str) -> None:
+        problem = rehearsal.problems(encoding)[0][0]
+        self._columns = problem.unit_columns
+        ones = np.ones((1, problem.y_train.size))
+        train = np.concatenate([problem.train, ones])
+        self._judges = np.concatenate([problem.validation, np.ones((1, problem.n_validation))])
+        self._y = problem.y_validation
+        self._products = train @ train.T
+        self._products[np.diag_indices(len(train) - 1)] += _RIDGE
+        self._sums = train @ np.eye(problem.n_classes)[problem.y_train]
+
+    def __call__(self, sets: BoolArray) -> FloatArray:
+        """Return the mean log probability of the true class, set by set."""
+        return np.array([self._sureness(np.append(units @ self._columns, True)) for units in sets])
+
+    def _sureness(self, columns: BoolArray) -> float:
+        weights = np.linalg.solve(self._products[np.ix_(columns, columns)], self._sums[columns])
+        share = np.maximum(self._judges[columns].T @ weights, _LEAST)
+        chance = share[np.arange(self._y.size), self._y] / share.sum(axis=1)
+        return float(np.log(chance).mean())

@@ -1,0 +1,158 @@
+"""The race of final learners: who wins, and that a winner is deployed, saved and loaded as any other."""
+
+from dataclasses import replace
+import warnings
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+import numpy as np
+from numpy.testing import assert_array_equal
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+import emsco
+from emsco import BestFirst, EMSCOClassifier
+from emsco.data.splits import make_folds
+from emsco.fitting import pipeline
+from emsco.fitting import race as racing
+from emsco.fitting.race import Quick, affordable_sets, race
+from emsco.stages.learners import BOOSTED, boosted
+from emsco.stages.recipe import Recipe
+from tests.fitting.test_rehearsal import rehearse
+from tests.strategies import seeds
+
+SMALL = BestFirst(max_designs=30)
+
+
+def crossed(n=400, seed=0):
+    """The class is seen by two columns together, and by none alone."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, ((X[:, 0] > 0) ^ (X[:, 1] > 0)).astype(int)
+
+
+def straight(n=400, seed=0):
+    """A logistic model is true."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    return X, (rng.random(n) < 1 / (1 + np.exp(-2 * X @ [1, 1, 0.5, 0]))).astype(int)
+
+
+def rehearsed(X, y, n_folds=3):
+    return rehearse(X, y, make_folds(n_folds, y, np.arange(int(y.max()) + 1), np.random.default_rng(0)))
+
+
+@pytest.fixture(params=["LightGBM", "scikit-learn"])
+def package(request, monkeypatch):
+    """What the boosted trees are of; without LightGBM they are scikit-learn's."""
+    if request.param == "scikit-learn":
+        monkeypatch.setattr("emsco.stages.learners.find_spec", lambda name: None)
+        return "HistGradientBoostingClassifier"
+    pytest.importorskip("lightgbm")
+    return "LGBMClassifier"
+
+
+def test_boosted_trees_win_where_features_interact_and_logistic_stages_where_they_add_up(package):
+    first, *others = race(rehearsed(*crossed()), Recipe(encoding="spline"), seed=0, n_jobs=1)
+    assert first.name in BOOSTED
+    assert first.log_likelihood == max(entry.log_likelihood for entry in (first, *others))
+    assert {entry.name for entry in (first, *others)} == {"logistic", *BOOSTED}
+    assert type(first.recipe.estimator).__name__ == package
+    searched = Recipe()
+    first, *_ = race(rehearsed(*straight()), searched, seed=0, n_jobs=1)
+    assert (first.name, first.recipe) == ("logistic", searched)
+
+
+def test_the_race_ends_alike_with_any_number_of_workers():
+    one, two = (race(rehearsed(*crossed(200)), Recipe(), seed=0, n_jobs=n) for n in (1, 2))
+    assert [(entry.name, entry.log_likelihood) for entry in one] == [(e.name, e.log_likelihood) for e in two]
+
+
+@settings(max_examples=60)
+@given(seeds(), st.floats(-0.2, 0.4))
+def test_boosted_trees_must_lead_by_half_a_paired_standard_error(seed, shift):
+    rng = np.random.default_rng(seed)
+    logistic = rng.normal(size=50)
+    rows = {"logistic": logistic, **{kind: logistic + rng.normal(shift, 1, size=50) for kind in BOOSTED}}
+    names = iter(rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(racing, "_rows", lambda *_, **__: rows[next(names)])
+        first, *others = race(None, Recipe(), seed=0, n_jobs=1)
+    best = max(BOOSTED, key=lambda kind: rows[kind].mean())
+    lead = rows[best] - logistic
+    won = lead.mean() > 0.5 * lead.std() / np.sqrt(50)
+    assert first.name == (best if won else "logistic")
+    assert len(others) == len(BOOSTED)
+
+
+def test_fewer_trees_learn_more_each():
+    whole, part = boosted("light"), boosted("light", share=0.25)
+    trees, rate = ("n_estimators" if hasattr(whole, "n_estimators") else "max_iter"), "learning_rate"
+    assert getattr(part, trees) == getattr(whole, trees) / 4
+    assert getattr(part, rate) == pytest.approx(4 * getattr(whole, rate))
+
+
+def test_the_number_of_affordable_sets_is_counted_and_falls_with_rows_classes_and_folds():
+    few = rehearsed(*crossed(60))
+    X, y = crossed(60)
+    large = replace(few, codes=np.tile(y, 10_000))
+    numbers = [
+        affordable_sets(few, "light"),
+        affordable_sets(rehearsed(X, y, n_folds=5), "deep"),
+        affordable_sets(rehearsed(X, np.arange(60) % 3, n_folds=5), "deep"),
+        affordable_sets(large, "light"),
+    ]
+    assert numbers == [60, 50, 16, 12]
+
+
+def test_what_is_asked_quickly_is_trained_once_and_finds_what_matters():
+    X, y = crossed()
+    quick = Quick(rehearsed(X, y), "deep", seed=0, n_jobs=1)
+    asked = []
+    train = quick._trainer.train
+    quick._trainer.train = lambda sets: asked.append(len(sets)) or train(sets)
+    sets = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [0, 0, 1, 1]], dtype=bool)
+    sure = quick(sets)
+    assert sure.argmax() == 0
+    assert_array_equal(quick(sets[::-1]), sure[::-1])
+    assert asked == [3]
+
+
+def test_boosted_stages_are_deployed_saved_and_loaded_to_the_bit(package, tmp_path):
+    X, y = crossed()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf = EMSCOClassifier([1, 2, 3, 4], search=SMALL, validation=3, random_state=0).fit(X[:300], y[:300])
+        decisions = clf.decide(X[300:])
+    assert clf.learner_ in BOOSTED
+    assert {type(stage.model).__name__ for stage in clf.stages_} == {package}
+    assert (decisions.label == y[300:]).mean() > 0.85
+    assert (clf.design_[:2] >= 0).all()
+    clf.save(tmp_path / "m.emsco")
+    again = emsco.load(tmp_path / "m.emsco")
+    assert again.learner_ == clf.learner_
+    assert again.front_.outlook == clf.front_.outlook
+    assert again.front_.margin == clf.front_.margin
+    for name in ("against", "confusion", "thresholds"):
+        assert_array_equal(getattr(again.front_, name), getattr(clf.front_, name))
+    for point in (clf.point_, 0, len(clf.front_) - 1):
+        one, other = clf.use(point).decide(X), again.use(point).decide(X)
+        for name in ("label", "confidence", "stage", "cost", "conclusive"):
+            assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize(
+    ("settings", "learner"),
+    [
+        ({"final_estimator": "search"}, "logistic"),
+        ({"preset": "paper"}, "logistic"),
+        ({"calibration": "sigmoid"}, "logistic"),
+        ({"estimator": DecisionTreeClassifier(max_depth=2)}, "given"),
+        ({"final_estimator": DecisionTreeClassifier(max_depth=2)}, "given"),
+    ],
+)
+def test_there_is_no_race_where_the_learner_is_settled(settings, learner, monkeypatch):
+    monkeypatch.setattr(pipeline, "race", lambda *_, **__: pytest.fail("there was a race"))
+    X, y = crossed(120)
+    clf = EMSCOClassifier(search=SMALL, validation=3, random_state=0, max_stages=2).set_params(**settings)
+    assert clf.fit(X, y).learner_ == learner
