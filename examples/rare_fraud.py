@@ -32,7 +32,9 @@ evaluation = clf.evaluate(X_test, y_test)
 chosen = {
     "the default: no worse than buying everything": default,
     "the best combined score": front.choose(best="combined"),
-    "the cheapest with a recall of 80 %, out of fold": front.choose(min_recall={"fraud": 0.8}, min_coverage=0.99, best="cost"),
+    "the cheapest with a recall of 80 %, out of fold": front.choose(
+        min_recall={"fraud": 0.8}, min_coverage=0.99, best="cost"
+    ),
 }
 
 figure, axis = plt.subplots(figsize=(7.6, 4.4), layout="constrained")

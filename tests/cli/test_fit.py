@@ -133,9 +133,8 @@ def test_fit_says_what_to_expect_on_new_cases_beside_the_test(folder, tmp_path, 
     assert "Expected on 75 new cases (95 % intervals; from 224 training rows" in printed
     for sentence in outlook_words(record):
         assert sentence in printed
-    low, high = clf.outlook_.interval("mean_cost", n_rows=75)
-    costs = f"{low:,.2f}" if low == high else f"{low:,.2f} to {high:,.2f}"
-    assert f"mean cost {costs}." in printed
+    low, high = clf.outlook_.interval("accuracy", n_rows=75)
+    assert f": accuracy {100 * low:.1f} to {100 * high:.1f} %, coverage " in printed
     words = rule_words(clf.deployed_.rule, len(clf.stages_), clf.classes_)
     assert f"Threshold of this point (least confidence of a label): {words}." in printed
     shown = json.loads(call(capsys, *fit, "--json").out)["outlook"]

@@ -8,10 +8,10 @@ from sklearn.model_selection import train_test_split
 
 from emsco import EMSCOClassifier, Evolution
 from emsco.datasets import load_heart_failure
+from tests.classifiers import fixed
 
 matplotlib.use("Agg")
 HEART = load_heart_failure()
-PLAIN = {"threshold": 0.75, "choose": "combined", "final_estimator": "search"}
 X, X_HELD_OUT, Y, Y_HELD_OUT = train_test_split(
     HEART.data, HEART.target.to_numpy(), test_size=99, stratify=HEART.target, random_state=0
 )
@@ -25,7 +25,7 @@ def held_out():
 @pytest.fixture(scope="session")
 def fitted():
     search = Evolution(population_size=40, max_generations=6)
-    clf = EMSCOClassifier(HEART.prices, search=search, max_stages=4, random_state=0, **PLAIN)
+    clf = fixed(HEART.prices, search=search, max_stages=4, random_state=0)
     return clf.fit(X, Y)
 
 

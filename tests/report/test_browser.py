@@ -9,14 +9,13 @@ import pandas as pd
 from playwright.sync_api import expect, sync_playwright  # waits by expect: the page's policy forbids eval
 import pytest
 
-from emsco import EMSCOClassifier, Evolution, MultiStageClassifier, Prices
+from emsco import Evolution, MultiStageClassifier, Prices
 from emsco.report.by_class import class_tables
 from emsco.report.html import render_page, write_report
 from emsco.report.learning import learning_record
 from emsco.report.outlook import outlook_record, outlook_words
 from emsco.report.summary import summarise
 from tests.classifiers import fixed
-from tests.report.conftest import PLAIN
 from tests.report.test_html import HOSTILE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -100,8 +99,7 @@ def test_without_an_evaluation_it_says_that_figures_are_optimistic(open_page, fi
 
 @pytest.mark.parametrize("validation", [5, 0.3])
 def test_rows_that_judged_are_called_by_their_name(validation, open_page, fitted, held_out, tmp_path):
-    clf = EMSCOClassifier(search=fitted.search, max_stages=2, validation=validation, random_state=0, **PLAIN)
-    clf.fit(*held_out)
+    clf = fixed(search=fitted.search, max_stages=2, validation=validation, random_state=0).fit(*held_out)
     word, other = ("out-of-fold", "validation") if validation == 5 else ("validation", "out-of-fold")
     for evaluation in (None, clf.evaluate(*held_out)):
         write_report(clf, tmp_path / "report.html", evaluation=evaluation)

@@ -25,7 +25,7 @@ def test_the_record_has_the_long_run_and_as_many_new_rows_as_were_tested(model, 
     record = outlook_record(model, test_rows)
     assert (record["point"], record["rows"]) == (model.chosen, 200)
     assert record["accuracy"] == {"value": 0.85, "interval_95": list(KNOWN.interval("accuracy"))}
-    assert record["recall"]["1"]["right"] == 40
+    assert record["recall"]["1"] == {"value": 0.625, "right": 40, "rows": 64}
     assert record["new_rows"]["rows"] == 99
     result = test_rows.points[model.chosen]
     for name in ("accuracy", "coverage", "mean_cost"):
@@ -58,7 +58,7 @@ def test_a_figure_outside_its_interval_is_named(model, test_rows):
     assert "accuracy 80.0 to 90.0 %" in words[0]
     assert words[1] == (
         "Not as expected on the test cases: accuracy 50.0 %, below its interval; mean cost 99.00, above its interval. "
-        "By chance alone, one figure in twenty is."
+        "By chance alone, about one figure in twenty is."
     )
 
 

@@ -207,3 +207,35 @@ def test_an_evaluation_is_drawn_with_intervals_and_lines_of_buying_everything(fi
     assert any(f"point {fitted.point_}, in use" in text.get_text() for text in axis.get_legend().get_texts())
     _, axes = plt.subplots()
     assert evaluation.plot(axes).ax_ is axes
+
+
+def test_a_threshold_that_everyone_reaches_is_not_drawn():
+    X, y = load_breast_cancer(return_X_y=True)
+    clf = MultiStageClassifier([0, 0, 1, 2], threshold=[0.9, 0.8, 0.0]).fit(X[:, :4], y)
+    shares, cost = ThresholdDisplay.from_estimator(clf, X[:, :4], y, thresholds=[0.6, 0.8, 1.0]).ax_
+    assert len(cost.lines) == 1 + 2
+    assert shares.texts[0].get_text() == "in use: 0.8, 0.9"
+    assert shares.get_xlim()[0] > 0.5
+
+
+def test_many_points_are_small_and_translucent():
+    def dots(n):
+        figures = np.linspace(0.5, 1, n)
+        return FrontDisplay(figures, figures, figures).plot().ax_.collections[0]
+
+    assert dots(500).get_sizes()[0] < dots(20).get_sizes()[0]
+    assert dots(500).get_alpha() < 1
+
+
+@pytest.mark.parametrize("n_stages", [1, 2])
+def test_the_labels_of_few_calibration_panels_fit_the_figure(n_stages):
+    bins = {"confidence": [0.6, 0.9], "right": [6, 9], "count": [10, 10], "interval": [(0.3, 0.9), (0.6, 1.0)]}
+    figure = StageCalibrationDisplay([bins] * n_stages, threshold=0.8, n_classes=2).plot().figure_
+    figure.canvas.draw()
+    width, height = figure.canvas.get_width_height()
+    for label in (figure._supxlabel, figure._supylabel):
+        box = label.get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= width
+        assert box.y0 >= 0
+        assert box.y1 <= height

@@ -6,14 +6,14 @@ from numpy.testing import assert_array_equal
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from emsco import EMSCOClassifier, Evaluation, Exact, MultiStageClassifier, Prices, __version__
+from emsco import Evaluation, Exact, MultiStageClassifier, Prices, __version__
 from emsco.exceptions import InvalidInputError
 from emsco.report.learning import learning_record
 from emsco.report.summary import stage_flow, stage_reliability, summarise, threshold_sweep
 from emsco.report.thresholds import rule_words
 from emsco.scoring.intervals import binomial_interval
 from tests.classifiers import fixed
-from tests.report.conftest import HEART, PLAIN
+from tests.report.conftest import HEART
 
 ROUNDED = {"rel": 1e-5}
 
@@ -53,8 +53,8 @@ def test_every_point_has_the_figures_of_the_front(fitted):
 
 
 def test_other_objectives_are_told(fitted):
-    search = {"search": fitted.search, "random_state": 0, "max_stages": 2, **PLAIN}
-    clf = EMSCOClassifier(HEART.prices, objectives=["fpr", "stages", "cost"], **search).fit(HEART.data, HEART.target)
+    search = {"search": fitted.search, "random_state": 0, "max_stages": 2}
+    clf = fixed(HEART.prices, objectives=["fpr", "stages", "cost"], **search).fit(HEART.data, HEART.target)
     summary = summarise(clf.deployed_)
     assert (summary["objectives"], summary["extra"]) == (["fpr", "stages", "cost"], ["fpr"])
     told = [point["validation"]["extra"] for point in summary["points"]]
@@ -122,10 +122,8 @@ def test_how_stages_learn_is_told(fitted):
     assert (settings["removal"], settings["validation"], settings["choose"]) == ("True", "5", "combined")
     assert settings["encoding"] == f"auto, which used {fitted.encoding_}"
     assert settings["C"] == f"auto, which used {fitted.C_}"
-    given = EMSCOClassifier(
-        search=fitted.search, max_stages=2, encoding="rank", C=2, removal=False, random_state=0, **PLAIN
-    )
-    given.fit(HEART.data[::2], HEART.target[::2], HEART.data[1::2], HEART.target[1::2])
+    given = fixed(search=fitted.search, max_stages=2, encoding="rank", C=2, removal=False, random_state=0)
+    given.set_params(threshold=0.95).fit(HEART.data[:200], HEART.target[:200], HEART.data[200:], HEART.target[200:])
     summary = summarise(given.deployed_)
     assert summary["judged"] == "validation"
     assert summary["learning"] == (
@@ -214,8 +212,7 @@ def test_an_accuracy_of_nothing_is_none():
 
 
 def test_a_silent_point_of_a_front_is_none_too():
-    clf = EMSCOClassifier(search=Exact(), random_state=0, **{**PLAIN, "threshold": 1.0})
-    clf.fit(HEART.data[["age", "sex"]], HEART.target)
+    clf = fixed(threshold=1.0, search=Exact(), random_state=0).fit(HEART.data[["age", "sex"]], HEART.target)
     assert np.isnan(clf.front_.accuracy).all()
     assert summarise(clf.deployed_)["points"][0]["validation"]["accuracy"] is None
 

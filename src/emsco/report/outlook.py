@@ -4,7 +4,6 @@ from typing import Any
 
 from emsco.deployed.evaluation import Evaluation
 from emsco.deployed.model import Deployed
-from emsco.scoring.intervals import binomial_interval
 from emsco.scoring.outlook import Outlook
 from emsco.scoring.words import tenths
 
@@ -32,7 +31,7 @@ def outlook_record(model: Deployed, evaluation: Evaluation | None) -> dict[str, 
     if outlook is None:
         return None
     labels = [str(label) for label in model.classes.tolist()]
-    counts = zip(labels, outlook.n_right, outlook.n_rows, strict=True)
+    counts = zip(labels, outlook.recall, outlook.n_right, outlook.n_rows, strict=True)
     return {
         "point": model.chosen,
         "rows": sum(outlook.n_rows),
@@ -40,8 +39,8 @@ def outlook_record(model: Deployed, evaluation: Evaluation | None) -> dict[str, 
             name: {"value": getattr(outlook, name), "interval_95": list(outlook.interval(name))} for name in _FIGURES
         },
         "recall": {
-            label: {"right": right, "rows": n, "interval_95": list(binomial_interval(right, n))}
-            for label, right, n in counts
+            label: {"value": share, "right": right, "rows": n}
+            for label, share, right, n in counts
         },
         "new_rows": None if evaluation is None else _new_rows(outlook, evaluation, model.chosen),
     }  # fmt: skip
@@ -83,7 +82,7 @@ def _verdict(new: dict[str, Any]) -> str:
         low = new[name]["interval_95"][0]
         side = "below" if new[name]["found"] < low else "above"  # an undefined accuracy is neither
         found.append(f"{name.replace('_', ' ')} {shown(name, new[name]['found'])}, {side} its interval")
-    return f"Not as expected on the test cases: {'; '.join(found)}. By chance alone, one figure in twenty is."
+    return f"Not as expected on the test cases: {'; '.join(found)}. By chance alone, about one figure in twenty is."
 
 
 def span(name: str, ends: list[float]) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
 
+_TO_THE_RIGHT = 0.88  # of thresholds below, the text is on the right of the line
 _LEGEND_ROWS = 1.3  # room for a legend of two lines, in rows of bars
 
 
@@ -135,7 +136,7 @@ class StagesDisplay:
         )  # fmt: skip
         axis.tick_params(axis="y", labelleft=False)
         finish(axis, "price per case", "", "Cost", grid="x")
-        _legend_below(axis, stages.size)
+        _legend_below(axis, stages.size, n_columns=1)
 
 
 class ThresholdDisplay:
@@ -234,9 +235,11 @@ class ThresholdDisplay:
         for axis in (shares, cost):
             for bar in in_use:
                 axis.axvline(bar, color=GREY, linestyle="--", linewidth=1.2)
+        inner = in_use.max(initial=0.0) < _TO_THE_RIGHT  # the legend is on the left
         shares.annotate(
-            f"in use: {', '.join(f'{bar:.4g}' for bar in in_use) or 'none'}", (in_use.min(initial=1.0), 0.03),
-            xycoords=("data", "axes fraction"), xytext=(-5, 0), textcoords="offset points", ha="right", va="bottom",
+            f"in use: {', '.join(f'{bar:.4g}' for bar in in_use) or 'no threshold'}",
+            (in_use.max(initial=0.5) if inner else in_use.min(), 0.03), xycoords=("data", "axes fraction"),
+            xytext=(5 if inner else -5, 0), textcoords="offset points", ha="left" if inner else "right", va="bottom",
             fontsize=9, color=GREY,
         )  # fmt: skip
         finish(shares, "", "share (%)", f"The design in use at other thresholds, {self.n_rows:,} cases")
@@ -301,7 +304,7 @@ class StageCalibrationDisplay:
         n = len(self.stages)
         n_columns = min(n, 5)
         n_lines = -(-n // n_columns)
-        size = (1.2 + 2.0 * n_columns, 0.9 + 2.0 * n_lines)
+        size = (max(1.3 + 2.0 * n_columns, 4.0), 1.1 + 2.0 * n_lines)
         panels = axes(ax, n, nrows=n_lines, ncols=n_columns, sharex=True, sharey=True, figsize=size)
         for axis in panels[n:]:
             axis.remove()
@@ -324,23 +327,23 @@ class StageCalibrationDisplay:
         self.ax_, self.figure_ = np.array(panels), panels[0].figure
         if ax is None:
             self.figure_.supxlabel(
-                "confidence of the stage's top class (%), bins of about equal size; dashed: threshold", fontsize=9
+                "confidence of the stage's top class (%)\nbins of about equal size; dashed: threshold", fontsize=9
             )
-            self.figure_.supylabel("accuracy (%), 95 % confidence intervals", fontsize=9)
+            self.figure_.supylabel("accuracy (%),\n95 % confidence intervals", fontsize=9)
         return self
 
 
 def _in_use(model: Deployed) -> float | tuple[float, ...]:
-    """Return the threshold in use, or all distinct ones; thresholds that no confidence reaches are left out."""
-    rule = model.rule
-    bars = sorted({bar for row in rule.bars for bar in row if bar < NEVER})
+    """Return the threshold in use, or all distinct ones, except those that no confidence or every one reaches."""
+    rule, least = model.rule, 1 / max(len(model.classes), 2)
+    bars = sorted({bar for row in rule.bars for bar in row if least < bar < NEVER})
     return bars[0] if len(bars) == 1 else tuple(bars)
 
 
-def _legend_below(axis: "Axes", n_stages: int) -> None:
+def _legend_below(axis: "Axes", n_stages: int, n_columns: int = 2) -> None:
     """Put the legend of horizontal bars, one per stage, into an empty row below them, where it covers none."""
     axis.set_ylim(n_stages - 0.4 + _LEGEND_ROWS, -0.6)
-    axis.legend(loc="lower center", ncols=2, fontsize=8, frameon=False)
+    axis.legend(loc="lower center", ncols=n_columns, fontsize=8, frameon=False)
 
 
 def _stage_label(j: int, names: Sequence[str]) -> str:

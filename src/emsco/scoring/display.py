@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from emsco.scoring.front import Front
 
 
+_MANY = 100  # points; more are drawn smaller, so that they do not hide each other
 _NEAR = 1.5  # times the highest cost drawn; a line farther away would squeeze the points
 
 
@@ -99,9 +100,10 @@ class FrontDisplay:
             100 * self.accuracy[drawn],
             c=100 * self.coverage[drawn],
             cmap="cividis",
-            s=42,
+            s=42 if drawn.sum() <= _MANY else 16,
             edgecolor="black",
-            linewidth=0.5,
+            linewidth=0.5 if drawn.sum() <= _MANY else 0.25,
+            alpha=1.0 if drawn.sum() <= _MANY else 0.7,
             zorder=2,
         )
         axis.figure.colorbar(dots, ax=axis, label="coverage: cases that get a label (%)")
