@@ -139,7 +139,7 @@ class TableFile:
         try:
             with OSFile(os.fsencode(self.path)) as file:
                 return list(parquet.read_schema(file).names)
-        except (ArrowException, OSError) as error:
+        except (ArrowException, OSError, UnicodeError) as error:  # a name may be no text
             raise FileError(f"{self.path} is a damaged Parquet file: {first_line(error)}") from error
 
     def _csv_names(self) -> list[str]:
@@ -149,7 +149,7 @@ class TableFile:
         try:
             with pyarrow.OSFile(os.fsencode(self.path)) as file:
                 start = self._decompressed(file).read(_MAX_HEADER_BYTES)
-        except (pyarrow.ArrowException, OSError) as error:
+        except (pyarrow.ArrowException, OSError, UnicodeError) as error:
             raise FileError(f"{self.path} cannot be read: {first_line(error)}") from error
         if b"\0" in start and not self._encoding.lower().startswith(("utf-16", "utf-32", "utf16", "utf32")):
             raise FileError(
