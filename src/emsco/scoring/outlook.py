@@ -89,7 +89,9 @@ class Outlook:
             n_rows = n_rows if n_rows is None else max(round(n_rows * self.coverage), 1)
         low, high = share_interval(hits, n, n_rows, level)
         share = hits / n if n else np.nan
-        return max(share - _WIDER * (share - low), 0.0), min(share + _WIDER * (high - share), 1.0)
+        # Of one new row the share is 0 or 1, so an end may be on the other side of the share: it stays there.
+        low, high = min(share - _WIDER * (share - low), low), max(share + _WIDER * (high - share), high)
+        return max(low, 0.0), min(high, 1.0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers, as JSON has them."""
