@@ -50,7 +50,7 @@ def bars() -> Iterator[Bar]:
     tables = {"a matrix": X, "a data frame": pd.DataFrame(X)}
     for point in (0, len(clf.front_) // 2, len(clf.front_) - 1):
         fast = clf.use(point).decide(X)
-        probabilities, stage = clf.deployed_.cascade.probabilities(Table(X), range(N_FEATURES), clf.threshold)
+        probabilities, stage = clf.deployed_.cascade.probabilities(Table(X), range(N_FEATURES), clf.deployed_.rule)
         assert np.array_equal(fast.confidence, probabilities.max(axis=1))
         assert np.array_equal(fast.stage, stage)
         for name, table in tables.items():
