@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-import json
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -21,8 +20,10 @@ from emsco.service.cases import answer_of, known_values, walk
 from emsco.service.core import Service
 from emsco.service.describing import describe
 from emsco.service.gate import Gate
-from emsco.service.problems import MEDIA_TYPE, ProblemError, problem_of
-from emsco.service.shapes import NextQuestion, Rows, Shape
+from emsco.service.inference_routes import add_inference
+from emsco.service.problems import ProblemError, problem_of
+from emsco.service.responses import body_of, json_response, problems
+from emsco.service.shapes import NextQuestion, Rows
 from emsco.service.shelf import Served
 
 _SMALL = 2**15  # bytes of a body that is decided at once; larger ones are left to a thread
@@ -51,6 +52,7 @@ def create_app(service: Service) -> Gate:
     _add_health(app, service)
     _add_models(app, service)
     _add_decisions(app, service)
+    add_inference(app, service)
     return Gate(app, service)
 
 
@@ -67,7 +69,7 @@ async def _look_again(service: Service) -> None:
 def _add_problems(app: FastAPI) -> None:
     def told(make: Callable[[Any], ProblemError]) -> Any:
         async def handler(request: Request, error: Exception) -> Response:
-            return make(error).response(request.state.request_id)
+            return make(error).response(request.state.request_id, request.url.path)
 
         return handler
 
@@ -83,37 +85,6 @@ def _add_problems(app: FastAPI) -> None:
 def _first(error: RequestValidationError) -> str:
     found = error.errors()[0]
     return f"{'.'.join(map(str, found['loc']))}: {found['msg']}."
-
-
-def json_response(value: Any, status: int = 200) -> Response:
-    """Return JSON that no cache keeps."""
-    return Response(json.dumps(value), status, headers={"Cache-Control": "no-store"}, media_type=JSON)
-
-
-def body_of(*shapes: type[Shape], **others: dict[str, Any]) -> dict[str, Any]:
-    """Return what the schema of the service says of a body."""
-    content = {JSON: {"schema": {"anyOf": [s.model_json_schema() for s in shapes]}}} if shapes else {}
-    if len(shapes) == 1:
-        content = {JSON: {"schema": shapes[0].model_json_schema()}}
-    return {"requestBody": {"required": True, "content": {**content, **others}}}
-
-
-def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return what the schema of the service says of responses that are problems."""
-    schema = {
-        "type": "object",
-        "required": ["type", "title", "status", "detail", "request_id"],
-        "properties": {
-            "type": {"type": "string"},
-            "title": {"type": "string"},
-            "status": {"type": "integer"},
-            "detail": {"type": "string"},
-            "errors": {"type": "array", "items": {"type": "object"}},
-            "request_id": {"type": "string"},
-        },
-    }
-    every = (*statuses, 401, 421, 503)
-    return {status: {"description": "A problem", "content": {MEDIA_TYPE: {"schema": schema}}} for status in every}
 
 
 def _add_health(app: FastAPI, service: Service) -> None:

@@ -137,4 +137,4 @@ class _Answer:
     async def tell(self, problem: ProblemError, scope: Scope, receive: Receive) -> None:
         """Answer with a problem, unless an answer has begun."""
         if not self.status:
-            await problem.response(scope["state"]["request_id"])(scope, receive, self)
+            await problem.response(scope["state"]["request_id"], scope["path"])(scope, receive, self)

@@ -42,8 +42,8 @@ class ProblemError(Exception):
         self.errors = errors
         self.headers = dict(headers or {})
 
-    def body(self, request_id: str) -> bytes:
-        """Return the document."""
+    def body(self, request_id: str, *, inference: bool = False) -> bytes:
+        """Return the document; clients of the Open Inference Protocol look for the field ``error``."""
         record: dict[str, Any] = {
             "type": "about:blank",
             "title": HTTPStatus(self.status).phrase,
@@ -52,11 +52,14 @@ class ProblemError(Exception):
         }
         if self.errors:
             record["errors"] = list(self.errors)
+        if inference:
+            record["error"] = self.detail
         return json.dumps({**record, "request_id": request_id}).encode()
 
-    def response(self, request_id: str) -> Response:
-        """Return the response."""
-        return Response(self.body(request_id), self.status, headers=self.headers, media_type=MEDIA_TYPE)
+    def response(self, request_id: str, path: str) -> Response:
+        """Return the response to a request for a path."""
+        body = self.body(request_id, inference=path.startswith("/v2"))
+        return Response(body, self.status, headers=self.headers, media_type=MEDIA_TYPE)
 
 
 def problem_of(error: EmscoError) -> ProblemError:

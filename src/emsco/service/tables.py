@@ -1,11 +1,12 @@
 """Many cases at once: JSON rows, CSV or Arrow in, decisions in the same format out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 import json
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 import pyarrow
 from pyarrow import csv as arrow_csv
 from pyarrow import ipc
@@ -36,24 +37,30 @@ def from_rows(served: Served, rows: Rows, limits: Limits) -> Any:
     cells = {name: [row.get(name) for row in rows.rows] for name in names}
     for values in cells.values():
         check_texts(values, limits, "a value")
-    return _table(served, cells, len(rows.rows))
+    return table_of(served, cells, len(rows.rows))
 
 
-def _table(served: Served, cells: dict[str, list[Any]], n_rows: int) -> Any:
-    """Return Python values as an Arrow table, read as the columns of the model are."""
+def table_of(served: Served, cells: Mapping[str, Sequence[Any] | NDArray[Any]], n_rows: int) -> Any:
+    """Return values by column as an Arrow table, read as the columns of the model are."""
     codes = served.model.encoder.codes
     columns = {}
     for name, values in cells.items():
         code = codes[served.columns[name]]
         if isinstance(code, NumberCode):
-            objects = np.empty(n_rows, dtype=object)
-            objects[:] = values
-            columns[name] = pyarrow.array(to_numbers(objects, name, slice(0, n_rows)))
+            array = values if isinstance(values, np.ndarray) else _objects(values)
+            columns[name] = pyarrow.array(to_numbers(array, name, slice(0, n_rows)))
         else:
-            columns[name] = pyarrow.array([to_category(value) for value in values], pyarrow.string())
+            plain = values.tolist() if isinstance(values, np.ndarray) else values
+            columns[name] = pyarrow.array([to_category(value) for value in plain], pyarrow.string())
     if not columns:  # rows without a cell are rows all the same
         columns[served.model.column_names[0]] = pyarrow.nulls(n_rows)
     return arranged(served, pyarrow.table(columns))
+
+
+def _objects(values: Sequence[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
 def from_csv(served: Served, data: bytes, limits: Limits) -> Any:

@@ -1,0 +1,102 @@
+"""Routes of the Open Inference Protocol."""
+
+import asyncio
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import Response
+
+from emsco.deployed.decide import Decisions
+from emsco.service import inference
+from emsco.service.bodies import read_body
+from emsco.service.core import Service
+from emsco.service.responses import body_of, json_response, problems
+from emsco.service.shapes import InferRequest
+from emsco.service.shelf import Served
+
+_SMALL = 2**15  # bytes of a body that is decided at once; larger ones are left to a thread
+_VERSION = "/versions/{version}"
+
+
+def add_inference(app: FastAPI, service: Service) -> None:
+    """Add the routes."""
+    _add_facts(app, service)
+    limits = service.settings.limits
+
+    def answer(served: Served, data: bytes, length: str | None) -> tuple[Decisions, tuple[bytes, str, dict[str, str]]]:
+        asked, rest = inference.read_request(data, length)
+        decisions = served.model.decide(inference.table_from(served, asked, rest, limits))
+        return decisions, inference.response_of(served, asked, decisions)
+
+    async def infer(request: Request, name: str, version: str | None = None) -> Response:
+        """Decide rows."""
+        served = service.shelf.get(name)
+        served.require(version)
+        data = await read_body(request, limits)
+        arguments = (served, data, request.headers.get(inference.HEADER_LENGTH))
+        if len(data) <= _SMALL:
+            decisions, (body, kind, headers) = answer(*arguments)
+        else:
+            loop = asyncio.get_running_loop()
+            decisions, (body, kind, headers) = await loop.run_in_executor(service.pool, answer, *arguments)
+        service.record_table(served, decisions)
+        return Response(body, headers={"Cache-Control": "no-store", **headers}, media_type=kind)
+
+    settings: dict[str, Any] = {
+        "methods": ["POST"],
+        "tags": ["inference"],
+        "openapi_extra": body_of(InferRequest),
+        "responses": problems(400, 404, 409, 413, 422),
+    }
+
+    async def infer_version(request: Request, name: str, version: str) -> Response:
+        """Decide rows by a version of a model."""
+        return await infer(request, name, version)
+
+    async def infer_any(request: Request, name: str) -> Response:
+        """Decide rows."""
+        return await infer(request, name)
+
+    app.add_api_route("/v2/models/{name}/infer", infer_any, **settings)
+    app.add_api_route(f"/v2/models/{{name}}{_VERSION}/infer", infer_version, **settings)
+
+
+def _add_facts(app: FastAPI, service: Service) -> None:
+    @app.get("/v2", tags=["inference"], responses=problems())
+    async def server() -> Response:
+        """Describe the server."""
+        return json_response(inference.SERVER)
+
+    @app.get("/v2/health/live", tags=["health"])
+    async def live() -> Response:
+        """Say that the process answers."""
+        return json_response({"live": True})
+
+    @app.get("/v2/health/ready", tags=["health"], responses=problems())
+    async def ready() -> Response:
+        """Say whether requests should be sent here."""
+        return json_response({"ready": service.ready}, 200 if service.ready else 503)
+
+    @app.get("/v2/models/{name}", tags=["inference"], responses=problems(404))
+    async def model(name: str) -> Response:
+        """Describe a model."""
+        return json_response(inference.metadata(service.shelf.get(name)))
+
+    @app.get("/v2/models/{name}/ready", tags=["inference"], responses=problems(404))
+    async def model_ready(name: str) -> Response:
+        """Say that a model is served."""
+        return json_response({"name": service.shelf.get(name).name, "ready": True})
+
+    @app.get(f"/v2/models/{{name}}{_VERSION}", tags=["inference"], responses=problems(404, 409))
+    async def model_version(name: str, version: str) -> Response:
+        """Describe a version of a model."""
+        served = service.shelf.get(name)
+        served.require(version)
+        return json_response(inference.metadata(served))
+
+    @app.get(f"/v2/models/{{name}}{_VERSION}/ready", tags=["inference"], responses=problems(404, 409))
+    async def model_version_ready(name: str, version: str) -> Response:
+        """Say that a version of a model is served."""
+        served = service.shelf.get(name)
+        served.require(version)
+        return json_response({"name": served.name, "ready": True})

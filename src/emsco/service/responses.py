@@ -1,0 +1,41 @@
+"""Responses, and what the schema of the service says of them."""
+
+import json
+from typing import Any
+
+from fastapi.responses import Response
+
+from emsco.service.bodies import JSON
+from emsco.service.problems import MEDIA_TYPE
+from emsco.service.shapes import Shape
+
+
+def json_response(value: Any, status: int = 200) -> Response:
+    """Return JSON that no cache keeps."""
+    return Response(json.dumps(value), status, headers={"Cache-Control": "no-store"}, media_type=JSON)
+
+
+def body_of(*shapes: type[Shape], **others: dict[str, Any]) -> dict[str, Any]:
+    """Return what the schema of the service says of a body."""
+    content = {JSON: {"schema": {"anyOf": [s.model_json_schema() for s in shapes]}}} if shapes else {}
+    if len(shapes) == 1:
+        content = {JSON: {"schema": shapes[0].model_json_schema()}}
+    return {"requestBody": {"required": True, "content": {**content, **others}}}
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what the schema of the service says of responses that are problems."""
+    schema = {
+        "type": "object",
+        "required": ["type", "title", "status", "detail", "request_id"],
+        "properties": {
+            "type": {"type": "string"},
+            "title": {"type": "string"},
+            "status": {"type": "integer"},
+            "detail": {"type": "string"},
+            "errors": {"type": "array", "items": {"type": "object"}},
+            "request_id": {"type": "string"},
+        },
+    }
+    every = (*statuses, 401, 421, 503)
+    return {status: {"description": "A problem", "content": {MEDIA_TYPE: {"schema": schema}}} for status in every}
