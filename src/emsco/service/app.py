@@ -21,6 +21,7 @@ from emsco.service.core import Service
 from emsco.service.describing import describe
 from emsco.service.gate import Gate
 from emsco.service.inference_routes import add_inference
+from emsco.service.monitoring_routes import add_monitoring
 from emsco.service.problems import ProblemError, problem_of
 from emsco.service.responses import body_of, json_response, problems
 from emsco.service.shapes import NextQuestion, Rows
@@ -53,6 +54,7 @@ def create_app(service: Service) -> Gate:
     _add_models(app, service)
     _add_decisions(app, service)
     add_inference(app, service)
+    add_monitoring(app, service)
     return Gate(app, service)
 
 
@@ -62,6 +64,7 @@ async def _look_again(service: Service) -> None:
         await asyncio.sleep(service.settings.look_seconds)
         try:
             await asyncio.to_thread(service.look)
+            await asyncio.get_running_loop().run_in_executor(service.clerk, service.watch)
         except Exception as error:  # the next look may work
             service.log.failure(error)
 
@@ -133,7 +136,7 @@ def _add_decisions(app: FastAPI, service: Service) -> None:
         session = walk(served, values)
         decision_id = None
         if not isinstance(session.step(), Acquire):
-            decision_id = service.record_case(served, session, values)
+            decision_id = service.record_case(served, session)
         if service.settings.log_values:
             request.state.logged = {"values": values}
         return json_response(answer_of(served, session, explained=question.explain, decision_id=decision_id))
@@ -155,14 +158,15 @@ def _add_decisions(app: FastAPI, service: Service) -> None:
         served.require(version)
         arguments = (served, kind, data, ids)
         if len(data) <= _SMALL:
-            decisions, body = decided(*arguments)
+            table, decisions, body = decided(*arguments)
         else:
-            decisions, body = await asyncio.get_running_loop().run_in_executor(service.pool, decided, *arguments)
-        service.record_table(served, decisions)
+            loop = asyncio.get_running_loop()
+            table, decisions, body = await loop.run_in_executor(service.pool, decided, *arguments)
+        service.record_table(served, table, decisions)
         headers = {"Cache-Control": "no-store", "X-Model-Version": served.version}
         return Response(body, headers=headers, media_type=kind)
 
-    def decided(served: Served, kind: str, data: bytes, ids: bool) -> tuple[Decisions, bytes]:
+    def decided(served: Served, kind: str, data: bytes, ids: bool) -> tuple[Any, Decisions, bytes]:
         if kind == JSON:
             rows = as_shape(parse_json(data), Rows)
             served.require(rows.version)
@@ -172,5 +176,5 @@ def _add_decisions(app: FastAPI, service: Service) -> None:
         decisions = served.model.decide(table)
         named = service.ids_of(served, decisions) if ids else None
         if kind == JSON:
-            return decisions, tables.to_json(served, decisions, named)
-        return decisions, (tables.to_csv if kind == tables.CSV else tables.to_arrow)(decisions, named)
+            return table, decisions, tables.to_json(served, decisions, named)
+        return table, decisions, (tables.to_csv if kind == tables.CSV else tables.to_arrow)(decisions, named)

@@ -23,10 +23,11 @@ def add_inference(app: FastAPI, service: Service) -> None:
     _add_facts(app, service)
     limits = service.settings.limits
 
-    def answer(served: Served, data: bytes, length: str | None) -> tuple[Decisions, tuple[bytes, str, dict[str, str]]]:
+    def answer(served: Served, data: bytes, length: str | None) -> tuple[Any, Decisions, Any]:
         asked, rest = inference.read_request(data, length)
-        decisions = served.model.decide(inference.table_from(served, asked, rest, limits))
-        return decisions, inference.response_of(served, asked, decisions)
+        table = inference.table_from(served, asked, rest, limits)
+        decisions = served.model.decide(table)
+        return table, decisions, inference.response_of(served, asked, decisions)
 
     async def infer(request: Request, name: str, version: str | None = None) -> Response:
         """Decide rows."""
@@ -35,11 +36,12 @@ def add_inference(app: FastAPI, service: Service) -> None:
         data = await read_body(request, limits)
         arguments = (served, data, request.headers.get(inference.HEADER_LENGTH))
         if len(data) <= _SMALL:
-            decisions, (body, kind, headers) = answer(*arguments)
+            table, decisions, response = answer(*arguments)
         else:
             loop = asyncio.get_running_loop()
-            decisions, (body, kind, headers) = await loop.run_in_executor(service.pool, answer, *arguments)
-        service.record_table(served, decisions)
+            table, decisions, response = await loop.run_in_executor(service.pool, answer, *arguments)
+        service.record_table(served, table, decisions)
+        body, kind, headers = response
         return Response(body, headers={"Cache-Control": "no-store", **headers}, media_type=kind)
 
     settings: dict[str, Any] = {

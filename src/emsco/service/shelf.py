@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emsco.data.encoding import NumberCode
+from emsco.data.encoding import ColumnCode, NumberCode
 from emsco.data.labels import plain_classes
 from emsco.deployed.model import Deployed
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, printable
@@ -72,6 +72,12 @@ class Served:
     def columns(self) -> dict[str, int]:
         """Columns of the training table, by name."""
         return {name: c for c, name in enumerate(self.model.column_names)}
+
+    @cached_property
+    def codes_by_stage(self) -> list[list[ColumnCode]]:
+        """How the columns that each stage buys are read."""
+        codes = self.model.encoder.codes
+        return [[codes[c] for c in stage.new_columns] for stage in self.model.stages]
 
     @cached_property
     def units(self) -> dict[str, list[str]]:
