@@ -66,8 +66,8 @@ def every_route(client):
 
 def test_every_route_but_health_wants_a_token(folder, token_file):
     with serving(folder, token_file=token_file) as client:
-        routes = [*every_route(client), ("GET", "/openapi.json"), ("GET", "/nothing")]
-        assert len(routes) >= 8
+        routes = [*every_route(client), *(("GET", path) for path in ("/", "/explore", "/live", "/openapi.json", "/no"))]
+        assert len(routes) > 18
         for method, path in routes:
             for headers in ({}, {"Authorization": "Bearer wrong-wrong-wrong"}, {"Authorization": f"Bearer {ENDED}"}):
                 response = client.request(method, path, headers=headers)

@@ -22,6 +22,7 @@ from emsco.service.describing import describe
 from emsco.service.gate import Gate
 from emsco.service.inference_routes import add_inference
 from emsco.service.monitoring_routes import add_monitoring
+from emsco.service.page_routes import add_pages
 from emsco.service.problems import ProblemError, problem_of
 from emsco.service.responses import body_of, json_response, problems
 from emsco.service.shapes import NextQuestion, Rows
@@ -55,6 +56,7 @@ def create_app(service: Service) -> Gate:
     _add_decisions(app, service)
     add_inference(app, service)
     add_monitoring(app, service)
+    add_pages(app, service)
     return Gate(app, service)
 
 
