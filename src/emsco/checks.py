@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from joblib import effective_n_jobs
 import numpy as np
-from sklearn.utils import check_random_state
 
 from emsco.exceptions import InvalidParameterError
 
 
 def check_n_jobs(n_jobs: Any) -> int:
     """Return a number of workers as joblib understands it."""
+    from joblib import effective_n_jobs
+
     try:
         return int(effective_n_jobs(n_jobs))
     except (TypeError, ValueError) as error:
@@ -21,6 +21,8 @@ def check_n_jobs(n_jobs: Any) -> int:
 
 def check_seed(random_state: Any) -> int:
     """Return the seed that a random_state gives."""
+    from sklearn.utils import check_random_state  # here: serving, which loads this file, does without scikit-learn
+
     try:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except ValueError as error:

@@ -26,7 +26,7 @@ class Process:
         with self.log.open("wb") as log:
             command = [sys.executable, "-m", "emsco", "serve", *map(str, arguments), "--port", "0"]
             self.process = subprocess.Popen(command, cwd=cwd, stderr=log, stdout=subprocess.DEVNULL)
-        self.url = self.wait_for("listening")["address"]
+        self.url = self.wait_for("starting")["address"]
         self.port = int(self.url.rpartition(":")[2])
 
     @property

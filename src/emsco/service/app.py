@@ -24,7 +24,7 @@ from emsco.service.inference_routes import add_inference
 from emsco.service.monitoring_routes import add_monitoring
 from emsco.service.page_routes import add_pages
 from emsco.service.problems import ProblemError, problem_of
-from emsco.service.responses import body_of, json_response, problems
+from emsco.service.responses import CASE, DECIDED, answers, body_of, json_response, problems, readiness, record
 from emsco.service.shapes import NextQuestion, Rows
 from emsco.service.shelf import Served
 
@@ -93,19 +93,21 @@ def _first(error: RequestValidationError) -> str:
 
 
 def _add_health(app: FastAPI, service: Service) -> None:
-    @app.get("/health/live", tags=["health"])
+    @app.get("/health/live", tags=["health"], responses=answers("It does.", record(live="boolean")))
     async def live() -> Response:
         """Say that the process answers."""
         return json_response({"live": True})
 
-    @app.get("/health/ready", tags=["health"], responses=problems())
+    @app.get("/health/ready", tags=["health"], responses=readiness())
     async def ready() -> Response:
         """Say whether requests should be sent here: a model is loaded, and the service is not about to end."""
         return json_response({"ready": service.ready}, 200 if service.ready else 503)
 
 
 def _add_models(app: FastAPI, service: Service) -> None:
-    @app.get("/models", tags=["models"], responses=problems())
+    listed = record(models="array", refused="object")
+
+    @app.get("/models", tags=["models"], responses={**answers("The models.", listed), **problems()})
     async def models() -> Response:
         """List the models."""
         served = [
@@ -115,7 +117,9 @@ def _add_models(app: FastAPI, service: Service) -> None:
         refused = {name: said for name, said in service.shelf.troubles.items() if name not in service.shelf.served}
         return json_response({"models": served, "refused": refused})
 
-    @app.get("/models/{name}", tags=["models"], responses=problems(404))
+    described = record(name="string", version="string", classes="array", features="array", stages="array")
+
+    @app.get("/models/{name}", tags=["models"], responses={**answers("The model.", described), **problems(404)})
     async def model(name: str) -> Response:
         """Describe a model: features with types, prices and categories, stages, thresholds, front."""
         served = service.shelf.get(name)
@@ -127,7 +131,7 @@ def _add_decisions(app: FastAPI, service: Service) -> None:
 
     @app.post(
         "/models/{name}/next", tags=["decide"], openapi_extra=body_of(NextQuestion),
-        responses=problems(400, 404, 409, 413, 415, 422),
+        responses={**answers("What to buy, or the decision.", CASE), **problems(400, 404, 409, 413, 415, 422)},
     )  # fmt: skip
     async def next_question(name: str, request: Request) -> Response:
         """Say what to buy next for a case, or its decision, from what is known so far. Nothing is kept."""
@@ -143,12 +147,13 @@ def _add_decisions(app: FastAPI, service: Service) -> None:
             request.state.logged = {"values": values}
         return json_response(answer_of(served, session, explained=question.explain, decision_id=decision_id))
 
-    table = {"schema": {"type": "string", "format": "binary"}}
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    formats = {tables.CSV: {"schema": {"type": "string"}}, tables.ARROW: binary}
 
     @app.post(
         "/models/{name}/decide", tags=["decide"],
-        openapi_extra=body_of(Rows, **{tables.CSV: {"schema": {"type": "string"}}, tables.ARROW: table}),
-        responses=problems(400, 404, 409, 413, 415, 422),
+        openapi_extra=body_of(Rows, **formats),
+        responses={**answers("The decisions.", DECIDED, **formats), **problems(400, 404, 409, 413, 415, 422)},
     )  # fmt: skip
     async def decide(name: str, request: Request, ids: bool = False, version: str | None = None) -> Response:
         """Decide cases whose values are all there: JSON rows, CSV or an Arrow stream, answered in kind."""

@@ -10,7 +10,7 @@ from emsco.deployed.decide import Decisions
 from emsco.service import inference
 from emsco.service.bodies import read_body
 from emsco.service.core import Service
-from emsco.service.responses import body_of, json_response, problems
+from emsco.service.responses import answers, body_of, json_response, problems, readiness, record
 from emsco.service.shapes import InferRequest
 from emsco.service.shelf import Served
 
@@ -44,11 +44,15 @@ def add_inference(app: FastAPI, service: Service) -> None:
         body, kind, headers = response
         return Response(body, headers={"Cache-Control": "no-store", **headers}, media_type=kind)
 
+    binary = {inference.BINARY: {"schema": {"type": "string", "format": "binary"}}}
     settings: dict[str, Any] = {
         "methods": ["POST"],
         "tags": ["inference"],
         "openapi_extra": body_of(InferRequest),
-        "responses": problems(400, 404, 409, 413, 422),
+        "responses": {
+            **answers("The outputs.", record(model_name="string", model_version="string", outputs="array"), **binary),
+            **problems(400, 404, 409, 413, 415, 422),
+        },
     }
 
     async def infer_version(request: Request, name: str, version: str) -> Response:
@@ -64,39 +68,45 @@ def add_inference(app: FastAPI, service: Service) -> None:
 
 
 def _add_facts(app: FastAPI, service: Service) -> None:
-    @app.get("/v2", tags=["inference"], responses=problems())
+    named = record(name="string")
+    described = record(name="string", versions="array", platform="string", inputs="array", outputs="array")
+
+    @app.get("/v2", tags=["inference"], responses={**answers("The server.", named), **problems()})
     async def server() -> Response:
         """Describe the server."""
         return json_response(inference.SERVER)
 
-    @app.get("/v2/health/live", tags=["health"])
+    @app.get("/v2/health/live", tags=["health"], responses=answers("It does.", record(live="boolean")))
     async def live() -> Response:
         """Say that the process answers."""
         return json_response({"live": True})
 
-    @app.get("/v2/health/ready", tags=["health"], responses=problems())
+    @app.get("/v2/health/ready", tags=["health"], responses=readiness())
     async def ready() -> Response:
         """Say whether requests should be sent here."""
         return json_response({"ready": service.ready}, 200 if service.ready else 503)
 
-    @app.get("/v2/models/{name}", tags=["inference"], responses=problems(404))
+    @app.get("/v2/models/{name}", tags=["inference"], responses={**answers("It.", described), **problems(404)})
     async def model(name: str) -> Response:
         """Describe a model."""
         return json_response(inference.metadata(service.shelf.get(name)))
 
-    @app.get("/v2/models/{name}/ready", tags=["inference"], responses=problems(404))
+    @app.get("/v2/models/{name}/ready", tags=["inference"], responses={**answers("It is.", named), **problems(404)})
     async def model_ready(name: str) -> Response:
         """Say that a model is served."""
         return json_response({"name": service.shelf.get(name).name, "ready": True})
 
-    @app.get(f"/v2/models/{{name}}{_VERSION}", tags=["inference"], responses=problems(404, 409))
+    of_version = {**answers("It.", described), **problems(404, 409)}
+    version_ready = {**answers("It is.", named), **problems(404, 409)}
+
+    @app.get(f"/v2/models/{{name}}{_VERSION}", tags=["inference"], responses=of_version)
     async def model_version(name: str, version: str) -> Response:
         """Describe a version of a model."""
         served = service.shelf.get(name)
         served.require(version)
         return json_response(inference.metadata(served))
 
-    @app.get(f"/v2/models/{{name}}{_VERSION}/ready", tags=["inference"], responses=problems(404, 409))
+    @app.get(f"/v2/models/{{name}}{_VERSION}/ready", tags=["inference"], responses=version_ready)
     async def model_version_ready(name: str, version: str) -> Response:
         """Say that a version of a model is served."""
         served = service.shelf.get(name)

@@ -13,7 +13,7 @@ from emsco.service.ids import DecisionId, read_id
 from emsco.service.live import live_record
 from emsco.service.metrics import MEDIA_TYPE, exposition
 from emsco.service.problems import ProblemError
-from emsco.service.responses import body_of, json_response, problems
+from emsco.service.responses import answers, body_of, json_response, problems, record
 from emsco.service.shapes import Outcome, Outcomes
 from emsco.service.shelf import Served
 
@@ -24,7 +24,10 @@ def add_monitoring(app: FastAPI, service: Service) -> None:
 
     @app.post(
         "/models/{name}/outcomes", tags=["monitor"], openapi_extra=body_of(Outcomes),
-        responses=problems(400, 404, 409, 413, 415, 422, 507),
+        responses={
+            **answers("How many are new.", record(stored="integer", known="integer")),
+            **problems(400, 404, 409, 413, 415, 422, 507),
+        },
     )  # fmt: skip
     async def outcomes(name: str, request: Request) -> Response:
         """Store true labels of cases that were decided. The id of a decision makes it safe to send one again."""
@@ -40,14 +43,18 @@ def add_monitoring(app: FastAPI, service: Service) -> None:
         service.counters.add(("outcomes", name), n_new)
         return json_response({"stored": n_new, "known": n_known})
 
-    @app.get("/models/{name}/live", tags=["monitor"], responses=problems(404))
+    counted = record(model="string", version="string", cases="integer", labelled="array", watches="array")
+
+    @app.get("/models/{name}/live", tags=["monitor"], responses={**answers("Counts.", counted), **problems(404)})
     async def live(name: str) -> Response:
         """Say what was decided since the service began, what was expected, and what is watched."""
         served = service.shelf.get(name)
         watched = service.watcher.records().get(name)
         return json_response(live_record(served, service.totals(), watched))
 
-    @app.get("/metrics", tags=["monitor"], responses=problems())
+    text = {"text/plain": {"schema": {"type": "string"}}}
+
+    @app.get("/metrics", tags=["monitor"], responses={**answers("Metrics.", None, **text), **problems()})
     async def metrics() -> Response:
         """Return the counters of all workers in the text format of Prometheus."""
         watched = service.watcher.records()

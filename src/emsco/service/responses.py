@@ -39,3 +39,36 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
     every = (*statuses, 401, 421, 503)
     return {status: {"description": "A problem", "content": {MEDIA_TYPE: {"schema": schema}}} for status in every}
+
+
+def answers(description: str, schema: dict[str, Any] | None = None, **content: Any) -> dict[int | str, dict[str, Any]]:
+    """Return what the schema of the service says of a response that is no problem: of JSON, or of other types."""
+    types = (
+        {JSON: {"schema": schema or {"type": "object"}}, **content} if schema is not None or not content else content
+    )
+    return {200: {"description": description, "content": types}}
+
+
+def record(**fields: Any) -> dict[str, Any]:
+    """Return the schema of a JSON object that has these fields; a type may be given by its name."""
+    properties = {name: {"type": kind} if isinstance(kind, str | list) else kind for name, kind in fields.items()}
+    return {"type": "object", "required": list(fields), "properties": properties}
+
+
+def readiness() -> dict[int | str, dict[str, Any]]:
+    """Return what the schema of the service says of the answers to readiness."""
+    schema = record(ready="boolean")
+    return {**answers("It is ready.", schema), 503: {**answers("It is not ready.", schema)[200]}}
+
+
+LABEL: dict[str, Any] = {"type": ["string", "number", "boolean", "null"]}
+TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+ACQUIRE = record(features=TEXTS, columns=TEXTS, price="number", stage="integer", stages="integer", paid="number")
+DECISION = record(label=LABEL, best_guess=LABEL, confidence="number", stage="integer", cost="number")
+CASE = {
+    "oneOf": [
+        record(model="string", version="string", acquire=ACQUIRE),
+        record(model="string", version="string", decision=DECISION),
+    ]
+}
+DECIDED = record(model="string", version="string", decisions={"type": "array", "items": DECISION})

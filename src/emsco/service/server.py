@@ -34,7 +34,7 @@ def serve(settings: Settings) -> int:
         address = listening.getsockname()
         scheme = "http" if settings.tls_cert is None else "https"
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
-        Log().say("listening", address=f"{scheme}://{host}:{address[1]}", workers=settings.workers)
+        Log().say("starting", address=f"{scheme}://{host}:{address[1]}", workers=settings.workers)
         if settings.workers == 1:
             return work(settings, listening)
         with TemporaryDirectory(prefix="emsco-") as folder:
@@ -42,18 +42,21 @@ def serve(settings: Settings) -> int:
 
 
 def _bound(settings: Settings) -> socket.socket:
-    """Return a socket that listens at the address of the settings."""
+    """Return a socket at the address of the settings; it listens when the models are loaded, not sooner."""
     try:
         family, *_, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind(address)
-        listening.listen(2048)
         listening.setblocking(False)
     except (OSError, OverflowError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise InvalidParameterError(f"{settings.host}, port {settings.port}, cannot be listened at: {said}.") from error
+        raise _unusable(settings, error) from error
     return listening
+
+
+def _unusable(settings: Settings, error: Exception) -> InvalidParameterError:
+    said = getattr(error, "strerror", None) or error
+    return InvalidParameterError(f"{settings.host}, port {settings.port}, cannot be listened at: {said}.")
 
 
 def work(settings: Settings, listening: socket.socket) -> int:
@@ -67,6 +70,10 @@ def work(settings: Settings, listening: socket.socket) -> int:
 def _run(service: Service, listening: socket.socket, parent: int | None) -> None:
     settings = service.settings
     _log_as_json(service.log)
+    try:
+        listening.listen(2048)
+    except OSError as error:
+        raise _unusable(settings, error) from error
     config = uvicorn.Config(
         create_app(service),
         http=_protocol(settings.limits),
