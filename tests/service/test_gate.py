@@ -51,6 +51,18 @@ def test_answers_have_an_id_and_are_safe_to_show(folder):
         assert re.fullmatch(rb"[0-9a-f]{8}-\d+", headers[b"x-request-id"])
 
 
+@pytest.mark.parametrize(
+    ("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 200), ("none", 200)]
+)
+def test_pages_of_other_sites_cannot_send_anything(folder, site, status):
+    from tests.service.conftest import serving
+
+    with serving(folder / "mixed.emsco") as client:
+        headers = {"Sec-Fetch-Site": site}
+        assert client.post("/models/mixed/next", json={}, headers=headers).status_code == status
+        assert client.get("/", headers=headers).status_code == 200  # a link may lead here
+
+
 def test_too_many_requests_at_once_are_told_to_come_again(folder):
     async def scene():
         begun, end = asyncio.Event(), asyncio.Event()

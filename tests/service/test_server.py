@@ -1,7 +1,7 @@
 """Real processes: started, killed, replaced, ended."""
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 import json
 import os
 from pathlib import Path
@@ -21,7 +21,8 @@ PATIENCE = 120  # seconds: a busy machine is slow, and that is no failure
 class Process:
     """A service in a process of its own; what it logs is in ``lines``."""
 
-    def __init__(self, *arguments, cwd):
+    def __init__(self, *arguments, cwd, verify=True):
+        self._verify = verify
         self.log = Path(cwd) / "log.jsonl"
         with self.log.open("wb") as log:
             command = [sys.executable, "-m", "emsco", "serve", *map(str, arguments), "--port", "0"]
@@ -53,14 +54,18 @@ class Process:
 
     def ready(self):
         try:
-            return True if httpx2.get(f"{self.url}/health/ready", timeout=5).status_code == 200 else None
+            return (
+                True
+                if httpx2.get(f"{self.url}/health/ready", timeout=5, verify=self._verify).status_code == 200
+                else None
+            )
         except httpx2.HTTPError:
             return None
 
 
 @contextmanager
-def process(*arguments, cwd):
-    started = Process(*arguments, cwd=cwd)
+def process(*arguments, cwd, **settings):
+    started = Process(*arguments, cwd=cwd, **settings)
     try:
         started.wait_until(started.ready)
         yield started
@@ -160,6 +165,28 @@ def test_heads_and_bodies_that_never_end_are_closed(folder, tmp_path, connect):
         )
         assert head.recv(100) == b""
         assert body.recv(100).startswith(b"HTTP/1.1 503")
+
+
+def test_an_endless_head_is_closed(folder, tmp_path, connect):
+    with process(folder / "mixed.emsco", "--timeout", "1000", cwd=tmp_path) as service:
+        endless = connect(service)
+        endless.sendall(b"GET /models HTTP/1.1\r\nHost: localhost\r\n")
+        with suppress(OSError):
+            for _ in range(1000):
+                endless.sendall(b"X-Header: " + b"x" * 1000 + b"\r\n")
+        with suppress(ConnectionResetError):
+            assert endless.recv(100) == b""
+        service.wait_until(service.ready)
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl")
+def test_https_with_a_certificate(folder, tmp_path):
+    made = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout key.pem -out cert.pem"
+    subprocess.run(["openssl", *made.split()], cwd=tmp_path, check=True, capture_output=True)
+    options = ("--tls-cert", tmp_path / "cert.pem", "--tls-key", tmp_path / "key.pem")
+    with process(folder / "mixed.emsco", *options, cwd=tmp_path, verify=False) as service:
+        assert service.url.startswith("https://")
+        assert httpx2.get(f"{service.url}/models", verify=False).json()["models"][0]["name"] == "mixed"
 
 
 def test_connections_beyond_the_limit_are_closed(folder, tmp_path, connect):

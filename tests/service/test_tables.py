@@ -207,6 +207,17 @@ def test_limits_are_told(folder):
         assert response.status_code == 413
 
 
+def test_millions_of_small_values_are_refused_before_they_are_read(client):
+    body = b'{"rows": [' + b"{}," * 3_000_000 + b"{}]}"
+    response = post(client, "mixed", body, "application/json")
+    assert response.status_code == 413
+    assert "4,000,000 values" in response.json()["detail"]
+    response = client.post(
+        "/models/mixed/next", content=b" " * (2**20 + 1), headers={"Content-Type": "application/json"}
+    )
+    assert response.status_code == 413
+
+
 def test_a_hostile_column_name_is_a_name(client):
     response = client.post("/models/mixed/decide", json={"rows": [{HOSTILE + "x": 1}]})
     assert response.json()["errors"][0]["field"] == HOSTILE + "x"

@@ -15,7 +15,7 @@ from emsco.deployed.decide import Decisions
 from emsco.deployed.session import Acquire
 from emsco.exceptions import EmscoError
 from emsco.service import tables
-from emsco.service.bodies import JSON, as_shape, media_type, parse_json, read_body, read_shape, unsupported
+from emsco.service.bodies import JSON, SMALL, as_shape, media_type, parse_json, read_body, read_json, unsupported
 from emsco.service.cases import answer_of, known_values, walk
 from emsco.service.core import Service
 from emsco.service.describing import describe
@@ -137,7 +137,7 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
     async def next_question(name: str, request: Request) -> Response:
         """Say what to buy next for a case, or its decision, from what is known so far. Nothing is kept."""
         served = service.shelf.get(name)
-        question = await read_shape(request, limits, NextQuestion)
+        question = as_shape(parse_json(await read_json(request, limits, SMALL)), NextQuestion)
         served.require(question.version)
         values = known_values(served, question, limits)
         session = walk(served, values)

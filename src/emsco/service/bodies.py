@@ -13,6 +13,8 @@ from emsco.service.settings import Limits
 from emsco.service.shapes import Shape
 
 JSON = "application/json"
+SMALL = 2**20  # bytes of one case
+_MOST_PARTS = 4_000_000  # values, keys and brackets of JSON; each takes some 70 bytes once it is read
 CLOSE = {"Connection": "close"}  # what the client goes on sending is not read
 
 _Shape = TypeVar("_Shape", bound=Shape)
@@ -23,33 +25,32 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
-    """Return the body of a request, if it is within the limit."""
+async def read_body(request: Request, limits: Limits, most: int = 2**62) -> bytes:
+    """Return the body of a request, if it is within the limit, or within a smaller one."""
+    most = min(limits.body, most)
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise ProblemError(415, "compressed bodies are not read; send it as it is.", headers=CLOSE)
     declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limits.body:
-        raise _too_large(limits)
+    if declared.isdecimal() and int(declared) > most:
+        raise _too_large(most)
     parts, n_bytes = [], 0
     async for part in request.stream():
         n_bytes += len(part)
-        if n_bytes > limits.body:
-            raise _too_large(limits)
+        if n_bytes > most:
+            raise _too_large(most)
         parts.append(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _too_large(limits: Limits) -> ProblemError:
-    return ProblemError(
-        413, f"the body has more than {limits.body:,} bytes, which is the limit; send less.", headers=CLOSE
-    )
+def _too_large(most: int) -> ProblemError:
+    return ProblemError(413, f"the body has more than {most:,} bytes, which is the limit; send less.", headers=CLOSE)
 
 
-async def read_shape(request: Request, limits: Limits, shape: type[_Shape]) -> _Shape:
-    """Return a JSON body as the object that it must be."""
+async def read_json(request: Request, limits: Limits, most: int = 2**62) -> bytes:
+    """Return the body of a request that says that it is JSON."""
     if media_type(request) != JSON:
         raise unsupported(media_type(request), [JSON])
-    return as_shape(parse_json(await read_body(request, limits)), shape)
+    return await read_body(request, limits, most)
 
 
 def unsupported(found: str, wanted: Iterable[str]) -> ProblemError:
@@ -61,6 +62,8 @@ def unsupported(found: str, wanted: Iterable[str]) -> ProblemError:
 
 def parse_json(data: bytes) -> Any:
     """Return what JSON says; a key that comes twice is refused, and NaN and infinity are no JSON."""
+    if sum(map(data.count, (b"[", b"{", b",", b":"))) > _MOST_PARTS:
+        raise ProblemError(413, f"the body holds more than {_MOST_PARTS:,} values; send them in parts.")
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_mapping, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

@@ -90,7 +90,9 @@ def total_of(folder: Path | None, own: Counters) -> Counter[Key]:
     if folder is None:
         return Counter({key: own[key] for key in own})
     for path in sorted(folder.glob("*.counters")):
-        data = path.read_bytes()
+        with path.open("rb") as file:
+            head = file.read(_USED.size)
+            data = head + file.read(_USED.unpack(head)[0] - _USED.size)
         for key, place in _entries(data):
             total[key] += struct.unpack_from("<d", data, place)[0]
     return total

@@ -65,7 +65,7 @@ class Gate:
         answer = _Answer(send, request_id.encode(), closing=self._service.draining)
         self._n_running += 1
         try:
-            self._check(scope["path"], headers)
+            self._check(scope["path"], scope["method"], headers)
             async with asyncio.timeout(self._limits.seconds):
                 await self._respond(scope, receive, answer)
         except ProblemError as problem:
@@ -91,11 +91,13 @@ class Gate:
         else:
             await self._app(scope, receive, answer)
 
-    def _check(self, path: str, headers: dict[bytes, bytes]) -> None:
+    def _check(self, path: str, method: str, headers: dict[bytes, bytes]) -> None:
         if self._hosts is not None and _host_name(headers.get(b"host", b"")) not in self._hosts:
             raise ProblemError(421, "the service is not known under the name in Host; start it with --allow-host NAME.")
         if path in OPEN:
             return
+        if method == "POST" and headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+            raise ProblemError(403, "a page of another site has sent this; only pages of the service itself may.")
         if not self._service.allows(headers.get(b"authorization")):
             raise ProblemError(
                 401, "send a token as Authorization: Bearer TOKEN; it must not have ended.", headers=_CHALLENGES
@@ -115,7 +117,7 @@ class Gate:
             self._service.log.say("request", id=request_id, **facts, **scope["state"].get("logged", {}))
 
 
-_READ = frozenset({b"host", b"authorization", b"x-request-id"})
+_READ = frozenset({b"host", b"authorization", b"sec-fetch-site", b"x-request-id"})
 
 
 def _bucket(seconds: float) -> str:

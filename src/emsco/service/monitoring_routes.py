@@ -7,7 +7,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 
 from emsco.exceptions import shown
-from emsco.service.bodies import check_number, read_shape
+from emsco.service.bodies import as_shape, check_number, parse_json, read_json
 from emsco.service.core import Service
 from emsco.service.ids import DecisionId, read_id
 from emsco.service.live import live_record
@@ -32,14 +32,17 @@ def add_monitoring(app: FastAPI, service: Service) -> None:
     async def outcomes(name: str, request: Request) -> Response:
         """Store true labels of cases that were decided. The id of a decision makes it safe to send one again."""
         served = service.shelf.get(name)
-        sent = (await read_shape(request, limits, Outcomes)).outcomes
-        check_number(len(sent), limits.rows, "outcomes")
+        data = await read_json(request, limits)
         store = service.store
         if store is None:
             raise ProblemError(409, "this service stores no outcomes; start it with --outcomes FILE.")
-        rows = [_checked(served, outcome) for outcome in sent]
-        loop = asyncio.get_running_loop()
-        n_new, n_known = await loop.run_in_executor(service.clerk, store.add, name, rows)
+
+        def add() -> tuple[int, int]:
+            sent = as_shape(parse_json(data), Outcomes).outcomes
+            check_number(len(sent), limits.rows, "outcomes")
+            return store.add(name, [_checked(served, outcome) for outcome in sent])
+
+        n_new, n_known = await asyncio.get_running_loop().run_in_executor(service.clerk, add)
         service.counters.add(("outcomes", name), n_new)
         return json_response({"stored": n_new, "known": n_known})
 

@@ -37,7 +37,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
             "request_id": {"type": "string"},
         },
     }
-    every = (*statuses, 401, 421, 503)
+    every = (*statuses, 401, 403, 421, 503)
     return {status: {"description": "A problem", "content": {MEDIA_TYPE: {"schema": schema}}} for status in every}
 
 

@@ -25,6 +25,8 @@ from emsco.service.core import Service
 from emsco.service.logs import Log
 from emsco.service.settings import Limits, Settings
 
+_LONGEST_HEAD = 2**16  # bytes of a request before its body
+_KEEP_ALIVE = 75  # seconds; longer than proxies keep a connection, so that they close it and not the service
 _SHORT_LIFE = 5.0  # seconds; a worker that ends sooner, several times in a row, will not live the next time either
 _MOST_SHORT_LIVES = 5
 
@@ -94,6 +96,7 @@ def _run(service: Service, listening: socket.socket, parent: int | None) -> None
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=max(round(settings.drain_seconds), 1),
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
@@ -137,10 +140,11 @@ class _Server(uvicorn.Server):
 
 
 def _protocol(limits: Limits) -> type[asyncio.Protocol]:
-    """Return the HTTP protocol, with limits on connections and on the time that the head of a request may take."""
+    """Return the HTTP protocol, with limits on connections, and on the head of a request: its time and its length."""
 
     class Protocol(HttpToolsProtocol):
-        _patience: asyncio.TimerHandle | None = None
+        _patience: asyncio.TimerHandle | None = None  # None: the head is complete
+        _n_bytes = 0  # of the head so far
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -149,7 +153,15 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
                 return
             self._wait()
 
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._patience is not None:
+                self._n_bytes += len(data)
+                if self._n_bytes > _LONGEST_HEAD:
+                    self._give_up()
+
         def _wait(self) -> None:
+            self._n_bytes = 0
             self._patience = self.loop.call_later(limits.seconds, self._give_up)
 
         def _give_up(self) -> None:
