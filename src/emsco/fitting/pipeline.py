@@ -259,7 +259,8 @@ def _final_recipe(settings: Settings, recipe: Recipe, rehearsal: Rehearsal, clas
     final, encoding = settings.final_estimator, recipe.encoding
     if isinstance(final, str):
         races = final == "auto" and settings.estimator is None and settings.calibration is None
-        winner = race(rehearsal, recipe, seed=settings.seed, n_jobs=settings.n_jobs)[0] if races else None
+        tunes = settings.policy.tunes
+        winner = race(rehearsal, recipe, tunes=tunes, seed=settings.seed, n_jobs=settings.n_jobs)[0] if races else None
         if winner is not None and winner.name != "logistic":
             return replace(winner.recipe, kind=winner.name)
         final = None

@@ -7,7 +7,7 @@ import numpy as np
 
 from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.fitting.rehearsal import Rehearsal
-from emsco.scoring.judge import likelihoods
+from emsco.scoring.judge import likelihoods, tempered
 from emsco.stages.base import StageTrainer
 from emsco.stages.crossfit import CrossFitTrainer
 from emsco.stages.learners import BOOSTED, boosted, n_trees
@@ -30,13 +30,14 @@ class Entry:
     log_likelihood: float
 
 
-def race(rehearsal: Rehearsal, searched: Recipe, *, seed: int, n_jobs: int) -> tuple[Entry, ...]:
+def race(rehearsal: Rehearsal, searched: Recipe, *, tunes: bool, seed: int, n_jobs: int) -> tuple[Entry, ...]:
     """Return the learners that took part, the winner first: the one surest of the truth, all features bought.
 
-    Boosted trees must lead by half a standard error: the difference to logistic stages is paired, row by row.
+    Boosted trees must lead by half a standard error: the difference to logistic stages is paired, row by row. If each
+    point ``tunes`` thresholds of its own, learners are compared at the temperature that suits each best.
     """
     recipes = {"logistic": searched} | {kind: Recipe(boosted(kind)) for kind in BOOSTED}
-    reached = {name: _rows(rehearsal, recipe, seed=seed, n_jobs=n_jobs) for name, recipe in recipes.items()}
+    reached = {name: _rows(rehearsal, recipe, tunes, seed=seed, n_jobs=n_jobs) for name, recipe in recipes.items()}
     entries = [Entry(name, recipes[name], float(rows.mean())) for name, rows in reached.items()]
     first = max(entries, key=lambda entry: entry.log_likelihood)
     lead = reached[first.name] - reached["logistic"]
@@ -45,7 +46,7 @@ def race(rehearsal: Rehearsal, searched: Recipe, *, seed: int, n_jobs: int) -> t
     return first, *(entry for entry in entries if entry is not first)
 
 
-def _rows(rehearsal: Rehearsal, recipe: Recipe, *, seed: int, n_jobs: int) -> FloatArray:
+def _rows(rehearsal: Rehearsal, recipe: Recipe, tunes: bool, *, seed: int, n_jobs: int) -> FloatArray:
     """Return the log-likelihood of each row that judges, all features bought."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -53,7 +54,8 @@ def _rows(rehearsal: Rehearsal, recipe: Recipe, *, seed: int, n_jobs: int) -> Fl
         trainer = CrossFitTrainer(folds, folds[0])
         everything = np.ones((1, rehearsal.prices.n_units), dtype=np.bool_)
         outcomes = trainer.outcomes(everything, trainer.train(everything))
-    return np.asarray(likelihoods(outcomes, rehearsal.y, rehearsal.n_classes)[0])
+    measured = tempered if tunes else likelihoods
+    return np.asarray(measured(outcomes, rehearsal.y, rehearsal.n_classes)[0])
 
 
 def affordable_sets(rehearsal: Rehearsal, kind: str) -> int:
@@ -95,6 +97,6 @@ class Quick:
         new = [i for i, key in enumerate(keys) if key not in self._known]
         if new:
             outcomes = self._trainer.outcomes(sets[new], self._trainer.train(sets[new]))
-            sure = likelihoods(outcomes, self._y, self._n_classes).mean(axis=1)
+            sure = tempered(outcomes, self._y, self._n_classes).mean(axis=1)
             self._known.update(zip([keys[i] for i in new], sure.tolist(), strict=True))
         return np.array([self._known[key] for key in keys])
