@@ -1,8 +1,9 @@
 """Checks of parameters that several steps share."""
 
+import os
 from typing import Any
 
-from joblib import effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 import numpy as np
 from sklearn.utils import check_random_state
 
@@ -17,6 +18,12 @@ def check_n_jobs(n_jobs: Any) -> int:
         raise InvalidParameterError(
             f"must be a positive number of workers, or -1 for all cores; got {n_jobs!r}.", parameter="n_jobs"
         ) from error
+
+
+def n_threads(n_jobs: int) -> int:
+    """Return the number of threads of work that needs no process of its own: as OpenMP has, or more if asked for."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return max(n_jobs, int(limit) if limit.isdigit() and int(limit) else cpu_count())
 
 
 def check_seed(random_state: Any) -> int:

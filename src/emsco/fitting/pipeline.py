@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import BoolArray, FloatArray, IntArray
+from emsco.checks import n_threads
 from emsco.data.labels import check_target, known_codes, plain_classes
 from emsco.data.splits import check_columns, is_folds, make_folds, split_rows
 from emsco.data.table import Table, check_size
@@ -46,7 +47,7 @@ from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER, check_objectives
 from emsco.scoring.rejection import RejectRule
-from emsco.search.auto import BARELY, Auto
+from emsco.search.auto import BARELY, BRIEFLY, Auto
 from emsco.search.base import History, Run, Searched
 from emsco.stages.base import StageModel, StageTrainer
 from emsco.stages.estimator import check_estimator_usable
@@ -148,10 +149,10 @@ def fit(settings: Settings, given: Given, memory: Memory | None = None) -> Fitte
     judge = Judge(task, setup.trainer, store, fast=settings.estimator is None)
     history: History = []
     journal = None if memory is None else memory.journal(history)
-    run = Run(streams.search, settings.n_jobs, line, history, journal)
+    run = Run(streams.search, n_threads(settings.n_jobs), line, history, journal)
     proxy = make_proxy(settings, task, setup, rehearsal)
-    if proxy is not None and isinstance(settings.search, Auto):
-        settings = replace(settings, search=BARELY)
+    if isinstance(settings.search, Auto) and (proxy is not None or (final is not None and task.tunes)):
+        settings = replace(settings, search=BARELY if proxy is not None else BRIEFLY)
     searched = search(settings, judge, run, line)
     finished = finish_front(settings, searched.front, judge, setup, final, rehearsal, memory, line, proxy)
     finished = replace(finished, front=by_class(finished.front, finished.judge, aside.classes))
