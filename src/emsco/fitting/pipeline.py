@@ -30,7 +30,7 @@ from emsco.fitting.aside import SetAside, set_aside
 from emsco.fitting.choosing import by_class, chosen
 from emsco.fitting.finishing import SETS_AT_ONCE, pool
 from emsco.fitting.memory import Memory
-from emsco.fitting.no_worse import choose_no_worse
+from emsco.fitting.no_worse import MARGIN, choose_no_worse
 from emsco.fitting.probes import probing, settle
 from emsco.fitting.progress import PhaseLine
 from emsco.fitting.promising import promise_of_each
@@ -359,7 +359,7 @@ def _front_of(settings: Settings, designs: IntArray, judge: Judge, rehearsal: Re
     front = tune(designs, judge, kept=[] if pick is None else [(pick.design, pick.exit_at)])
     line("choosing thresholds", 1.0)
     line.close()
-    return front if pick is None else replace(front, margin=pick.margin, outlook=pick.outlook)
+    return front if pick is None else replace(front, margin=MARGIN, outlook=pick.outlook)
 
 
 def train_front(settings: Settings, finished: Finished, aside: SetAside, rehearsal: Rehearsal) -> Trained:
