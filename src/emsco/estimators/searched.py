@@ -87,7 +87,9 @@ class EMSCOClassifier(StagedClassifier):
     random_state : int, RandomState or None
         Seed of the split, the search, and random estimators.
     n_jobs : int or None
-        Number of workers. The result does not depend on it.
+        Number of processes that train an ``estimator`` of your own. Logistic and LightGBM stages are trained in threads
+        of this process: as many as OpenMP uses (``OMP_NUM_THREADS``, else all cores), or more if ``n_jobs`` is larger.
+        The result does not depend on either.
     verbose : bool
         Whether to print the progress of the search to standard error.
     cache_bytes : int
