@@ -69,7 +69,9 @@ def rows_of(bunch: Any, split: int) -> tuple[Any, Any]:
     if "splits" in bunch and split < len(bunch.splits):
         test = bunch.splits[split]
         return np.setdiff1d(np.arange(n), test), test
-    return train_test_split(np.arange(n), test_size=0.25, random_state=split, stratify=bunch.target)
+    _, sizes = np.unique(bunch.target, return_counts=True)
+    stratify = bunch.target if sizes.min() > 1 else None  # nursery has a class of a single row
+    return train_test_split(np.arange(n), test_size=0.25, random_state=split, stratify=stratify)
 
 
 def trial(task: tuple[str, int]) -> Trial:
