@@ -27,6 +27,7 @@ from emsco.prices.prices import PriceList
 from emsco.promises.guarantee import Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Front
+from emsco.scoring.outlook import Outlook
 from emsco.scoring.rejection import RejectRule, as_rule
 from emsco.stages.base import StageModel
 
@@ -146,7 +147,8 @@ class Deployed:
         own = None if self.front is None else self.front.thresholds
         rules = policy.rules(self.classes, self.designs, own, self.promises)
         origin = replace(self.origin, parameters={**self.origin.parameters, "threshold": threshold})
-        return replace(self, policy=policy, rules=rules, origin=origin)
+        evaluation = self.evaluation if rules == self.rules else None  # that of other thresholds
+        return replace(self, policy=policy, rules=rules, origin=origin, evaluation=evaluation)
 
     @property
     def design(self) -> IntArray:
@@ -170,6 +172,11 @@ class Deployed:
     def objectives(self) -> Sequence[Any] | None:
         """What designs were compared by, as given; None: coverage, accuracy and cost."""
         return self.origin.parameters.get("objectives")
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """What to expect on new rows of the point that fit chose; None if unknown, or with other thresholds in use."""
+        return None if self.front is None or not self.policy.tunes else self.front.outlook
 
     @property
     def search_name(self) -> str:

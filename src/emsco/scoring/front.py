@@ -183,7 +183,8 @@ class Front:
     def _select(self, points: NDArray[np.intp]) -> "Front":
         names = (name for name in _PER_POINT if getattr(self, name) is not None)
         arrays: dict[str, Any] = {name: _frozen(getattr(self, name)[points]) for name in names}
-        return replace(self, ties=tuple(self.ties[i] for i in points), **arrays)
+        outlook = self.outlook if points.size == len(self) else None  # its point may not be among these
+        return replace(self, ties=tuple(self.ties[i] for i in points), outlook=outlook, **arrays)
 
     def interval(self, figure: str, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends of the confidence intervals of a figure, on the validation rows.

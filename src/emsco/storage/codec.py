@@ -86,7 +86,6 @@ def to_members(deployed: Deployed) -> Members:
     }
     if deployed.policy.set_aside is not None:
         record["promises"] = [promise_to_json(promise) for promise in deployed.promises]
-        record["chosen"] = deployed.chosen
     arrays: dict[str, NDArray[Any]] = {"designs": designs}
     if front is not None:
         more, found = _front_to_json(deployed, front)
@@ -107,6 +106,7 @@ def _front_to_json(deployed: Deployed, front: Front) -> tuple[dict[str, Any], di
     origin = deployed.origin
     record = {
         "point": deployed.point,
+        "chosen": deployed.chosen,
         "n_samples": front.n_samples,
         "certificate": None if front.certificate is None else asdict(front.certificate),
         "objectives": _objectives_to_json(front),
