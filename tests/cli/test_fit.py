@@ -94,7 +94,7 @@ def test_searches_estimators_and_tests_can_be_chosen(folder, tmp_path, capsys):
     assert clf.n_features_in_ == 10
     assert clf.refit
     printed = call(capsys, "fit", tmp_path / "train.csv", *FIT, "-o", out, "--search", "best-first", "--no-test")
-    assert "(optimistic)" in printed.out
+    assert "These rows also selected the designs, so the figures are optimistic." in printed.out
     assert emsco.load(out).evaluation_ is None
     call(capsys, "fit", tmp_path / "train.csv", "--target", TARGET, "-o", out, "--max-stages", 2, "--estimator",
          "naive-bayes", "--search", "best-first", *[x for c in list(frame)[:8] for x in ("--drop", c)])  # fmt: skip
@@ -156,8 +156,8 @@ def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
     assert (clf.validation, clf.encoding, clf.C, clf.removal) == (3, "spline", 0.3, True)
     assert "logistic regression with C = 0.3; numbers are encoded as ranks with spline terms." in printed
     assert "by 3-fold cross-validation: each row by stages trained without it" in printed
-    assert f"On {clf.front_.n_samples} out-of-fold rows, which also selected the design (optimistic)" in printed
-    assert f"selected on the same {clf.front_.n_samples} out-of-fold rows" in " ".join(
+    assert f"On {clf.front_.n_samples} out-of-fold rows: coverage" in printed
+    assert f"those of {clf.front_.n_samples} out-of-fold rows. These rows also selected the designs" in " ".join(
         call(capsys, "front", out).out.split()
     )
     assert "validation rows" not in printed

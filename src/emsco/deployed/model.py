@@ -53,6 +53,8 @@ class Origin:
         Whether the stages are those of the final estimator and calibration, if these are set.
     learner : str or None
         Kind of boosted trees that won the race of final learners; None: logistic stages did, or there was no race.
+    retrained : bool
+        Whether the stages were trained again on other rows, which are now those behind the figures of the front.
     search : settings of a search, a record of them, or None
         What found the front; of a loaded one a record, ``{"kind": "Exact", ...}``, so that serving loads no search.
     search_seconds : float
@@ -72,6 +74,7 @@ class Origin:
     validation: int | float | str | None = None
     finished: bool = True
     learner: str | None = None
+    retrained: bool = False
     search: Any = None
     search_seconds: float = 0.0
     n_generations: int = 0
@@ -169,14 +172,14 @@ class Deployed:
         return replace(self.promises[self.point], by_hand=self.point != self.chosen)
 
     @property
-    def objectives(self) -> Sequence[Any] | None:
-        """What designs were compared by, as given; None: coverage, accuracy and cost."""
-        return self.origin.parameters.get("objectives")
-
-    @property
     def outlook(self) -> Outlook | None:
         """What to expect on new rows of the point that fit chose; None if unknown, or with other thresholds in use."""
         return None if self.front is None or not self.policy.tunes else self.front.outlook
+
+    @property
+    def objectives(self) -> Sequence[Any] | None:
+        """What designs were compared by, as given; None: coverage, accuracy and cost."""
+        return self.origin.parameters.get("objectives")
 
     @property
     def search_name(self) -> str:

@@ -17,10 +17,11 @@ from emsco.deployed.evaluation import Evaluation, Result, by_objectives
 from emsco.deployed.model import Deployed, the_front
 from emsco.exceptions import printable
 from emsco.markup import Sheet
-from emsco.report.learning import judged, learning_record
+from emsco.report.learning import judged, learning_record, selected
 from emsco.report.outlook import outlook_record, outlook_words
-from emsco.report.thresholds import rule_words
 from emsco.scoring.classes import base_rate, class_sheet
+from emsco.scoring.tables import with_facts
+from emsco.scoring.thresholds import rule_words
 from emsco.scoring.words import NEVER_FOUND, describe, in_brief, never_bought, tenths, tenths_of_worst
 
 _LEAST_BUYS = 40  # characters for the design, beside the other columns
@@ -185,9 +186,8 @@ def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
         front = model.front
         if front is not None:
             point = front[model.point]
-            say(f"On {front.n_samples} {judged(model)} rows, which also selected the design (optimistic): "
-                f"coverage {tenths(point.coverage)}, accuracy {tenths(point.accuracy)}, mean cost "
-                f"{point.mean_cost:,.2f}.")  # fmt: skip
+            say(f"On {front.n_samples:,} {judged(model)} rows: coverage {tenths(point.coverage)}, accuracy "
+                f"{tenths(point.accuracy)}, mean cost {point.mean_cost:,.2f}. {selected(model)}")  # fmt: skip
             if front.confusion is not None:
                 print_classes(front.confusion[model.point], front.classes)
         return

@@ -17,9 +17,8 @@ from emsco.deployed.model import Deployed
 from emsco.exceptions import InvalidInputError
 from emsco.prices.prices import PriceList
 from emsco.report.by_class import class_tables, told_by_class
-from emsco.report.learning import judged, learning_record, stage_words
+from emsco.report.learning import judged, learning_record, selected, stage_words
 from emsco.report.outlook import outlook_record, outlook_words
-from emsco.report.thresholds import rule_words
 from emsco.scoring.classes import base_rate
 from emsco.scoring.front import Front
 from emsco.scoring.intervals import binomial_interval
@@ -85,6 +84,7 @@ def summarise(
         "promise": None if model.promise is None else str(model.promise).splitlines(),
         "n_validation": None if front is None else front.n_samples,
         "judged": judged(model),
+        "selected": selected(model),
         "learning": " ".join(learning_record(model)["in_words"]),
         "stages": stage_words(model),
         "base_rate": _base_rates(front, evaluation, labels),

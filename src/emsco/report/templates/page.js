@@ -63,8 +63,7 @@ function drawHeader() {
   } else {
     basis.classList.add("warning");
     basis.textContent =
-      `${which}${whole(data.n_validation)} ${judgedRows}. These rows also selected the design, so the figures ` +
-      "are optimistic: hold out rows, and evaluate the design on them.";
+      `${which}${whole(data.n_validation)} ${judgedRows}. ${data.selected} Hold out rows, and evaluate the design on them.`;
   }
   const interval = (name, text) => {
     const ends = hasTest && figures[`${name}_interval`];
@@ -337,7 +336,7 @@ function drawScatter() {
   );
   const silent = shown.length - accuracies.length;
   byId("scatter-note").textContent =
-    `On ${plural(data.n_validation, `${data.judged} row`)}, which also selected the points. ` +
+    `On ${plural(data.n_validation, `${data.judged} row`)}. ${data.selected} ` +
     (silent > 1 ? "The crosses at the bottom give no label, so their accuracy is undefined." : "") +
     (silent === 1 ? "The cross at the bottom gives no label, so its accuracy is undefined." : "");
   markPicked();
