@@ -147,6 +147,33 @@ def test_fit_says_what_to_expect_on_new_cases_beside_the_test(folder, tmp_path, 
     assert json.loads(call(capsys, *fit, "--threshold", 0.9, "--json").out)["outlook"] is None
 
 
+def test_an_id_is_noticed_although_rows_are_held_out(folder, tmp_path, capsys):
+    frame = pd.read_csv(folder / "heart.csv").sample(frac=1, random_state=0)
+    frame.assign(patient=range(299)).sample(frac=1, random_state=1).to_csv(tmp_path / "ids.csv", index=False)
+    fit = ["fit", tmp_path / "ids.csv", "--target", TARGET, *SMALL, "-o", tmp_path / "m.emsco"]
+    assert "column 'patient' has another value in every row, as an id has" in call(capsys, *fit).err
+
+
+def test_a_test_file_is_checked_before_the_search(folder, tmp_path, capsys, monkeypatch):
+    frame = pd.read_csv(folder / "heart.csv")
+
+    def search(*_, **__):
+        raise AssertionError("the search has begun")
+
+    monkeypatch.setattr(EMSCOClassifier, "fit", search)
+    for change, message in [
+        (None, "there is no file"),
+        (frame.drop(columns=TARGET), f"has no column '{TARGET}'"),
+        (frame.drop(columns="age"), "has no column 'age'"),
+        (frame.assign(**{TARGET: 5}), "--target holds 5 in 299 rows"),
+    ]:
+        path = tmp_path / "test.csv"
+        if change is not None:
+            change.to_csv(path, index=False)
+        fit = ["fit", folder / "heart.csv", *FIT, "--test", path, "-o", tmp_path / "m.emsco"]
+        assert message in call(capsys, *fit, expect=1).err
+
+
 def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
     out = tmp_path / "m.emsco"
     fit = ["fit", folder / "heart.csv", "--target", TARGET, "-o", out, *SMALL, "--search", "evolution"]

@@ -221,7 +221,7 @@ def test_an_interrupt_leaves_the_old_stages(monkeypatch):
 
 
 def test_calibration_rows_without_a_promise_and_an_unfitted_classifier_are_refused():
-    with pytest.raises(InvalidParameterError, match="calibrate a promise"):
+    with pytest.raises(InvalidParameterError, match="X_cal calibrates a promise, but nothing is promised"):
         fitted().retrain(X, Y, X_cal=X, y_cal=Y)
     with pytest.raises(NotFittedError, match="not fitted"):
         EMSCOClassifier().retrain(X, Y)

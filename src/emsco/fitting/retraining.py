@@ -92,7 +92,7 @@ def _arranged(deployed: Deployed, X: Any, name: str) -> Table:
     missing = [column for column, position in zip(deployed.column_names, positions, strict=True) if position is None]
     if missing:
         raise MissingColumnError(
-            f"{name} lacks the columns {shown(missing)}; the stages are trained again on the columns of fit."
+            f"lacks the columns {shown(missing)}; the stages are trained again on the columns of fit.", parameter=name
         )
     known = [position for position in positions if position is not None]
     return ArrangedTable(table, known, deployed.column_names, named=deployed.named)
