@@ -84,6 +84,8 @@ class Outlook:
             margin = _WIDER * norm.ppf((1 + level) / 2) * error * np.sqrt(spread)
             return max(float(mean - margin), 0.0), float(mean + margin)
         hits, n = sum(self.n_labelled), sum(self.n_rows)
+        if figure == "coverage" and hits == n:  # the default choice gives a label to every case: that is no chance
+            return 1.0, 1.0
         if figure == "accuracy":
             hits, n = sum(self.n_right), hits
             n_rows = n_rows if n_rows is None else max(round(n_rows * self.coverage), 1)
