@@ -26,8 +26,8 @@ from emsco.exceptions import GuaranteeWarning
 from emsco.fitting.settings import read_settings
 from emsco.report.learning import learning_record
 from emsco.report.outlook import outlook_record, outlook_words
-from emsco.report.thresholds import rule_words
 from emsco.scoring.choice import no_worse
+from emsco.scoring.thresholds import rule_words
 from tests.cli.calls import FEW, FIT, HEART, SMALL, TARGET, call
 from tests.data.test_files import mutations
 
@@ -136,7 +136,7 @@ def test_fit_says_what_to_expect_on_new_cases_beside_the_test(folder, tmp_path, 
     low, high = clf.outlook_.interval("accuracy", n_rows=75)
     assert f": accuracy {100 * low:.1f} to {100 * high:.1f} %, coverage " in printed
     words = rule_words(clf.deployed_.rule, len(clf.stages_), clf.classes_)
-    assert f"Threshold of this point (least confidence of a label): {words}." in printed
+    assert f"Labels: {words}." in printed
     shown = json.loads(call(capsys, *fit, "--json").out)["outlook"]
     assert shown["point"] == clf.point_
     assert shown["new_rows"]["rows"] == 75

@@ -113,7 +113,7 @@ def test_rows_that_judged_are_called_by_their_name(validation, open_page, fitted
         assert f"{word} rows" in page.inner_text("#basis" if evaluation is None else "#points")
         how = page.inner_text("#how")
         assert how.startswith("Stages: logistic regression; numbers are ")
-        assert how.endswith("Labels: a label needs 75\u00a0% confidence; whoever is left gets none.")
+        assert how.endswith("Labels: a label needs 75\u00a0% confidence; the others get none.")
 
 
 def stage_names(page):

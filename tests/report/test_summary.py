@@ -10,8 +10,8 @@ from emsco import Evaluation, Exact, MultiStageClassifier, Prices, __version__
 from emsco.exceptions import InvalidInputError
 from emsco.report.learning import learning_record
 from emsco.report.summary import stage_flow, stage_reliability, summarise, threshold_sweep
-from emsco.report.thresholds import rule_words
 from emsco.scoring.intervals import binomial_interval
+from emsco.scoring.thresholds import rule_words
 from tests.classifiers import fixed
 from tests.report.conftest import HEART
 
@@ -168,7 +168,7 @@ def test_a_given_design_is_a_report_of_one_point(held_out):
             "design": [0, 0, 1],
             "price": [2.0, 5.0],
             "paid": [2.0, 7.0],
-            "thresholds": "a label needs 75 % confidence; whoever is left gets none",
+            "thresholds": "a label needs 75 % confidence; the others get none",
             "validation": None,
             "test": None,
         }

@@ -127,9 +127,10 @@ def print_front(model: Deployed, points: list[int]) -> None:
         point, mark = front[i], "*" if i == model.point else " "
         worst = [tenths_of_worst(front.worst_recall[i])] if by_class else []
         buys, others = describe(point.design, front.feature_names), [shown[k] for shown in extra.values()]
-        if others and not beside:
-            buys += f" ({', '.join(f'{name} {shown}' for name, shown in zip(extra, others, strict=True))})"
-            others = []
+        facts: list[str] = []
+        if not beside:
+            facts, others = [f"{name} {shown}" for name, shown in zip(extra, others, strict=True)], []
+        buys = with_facts(buys, facts, front, i)
         figures = (tenths(point.coverage), tenths(point.accuracy), f"{point.mean_cost:,.2f}")
         rows.append((f"{mark}{i}", str(point.n_stages), *figures, *worst, *others, buys))
     head = (*names, *(extra if beside else ()), "buys, stage | stage")
@@ -148,12 +149,9 @@ def print_sheet(sheet: Sheet) -> None:
 
 
 def print_threshold(model: Deployed) -> None:
-    """Print the confidence that a label needs."""
-    own = "Threshold of this point" if model.policy.tunes else "Threshold"
-    calibrated = "" if model.promise is None else ", calibrated"
-    labels = model.classes.tolist()
-    words = rule_words(model.rule, len(model.stages), labels) if model.policy.tunes else model.rule.in_words(labels)
-    say(f"{own} (least confidence of a label{calibrated}): {words}.")
+    """Print when the design in use gives a label."""
+    calibrated = "" if model.promise is None else " (calibrated)"
+    say(f"Labels{calibrated}: {rule_words(model.rule, len(model.stages), model.classes.tolist())}.")
 
 
 def print_stages(model: Deployed, evaluation: Evaluation | None) -> None:

@@ -23,6 +23,7 @@ from emsco.scoring.classes import base_rate
 from emsco.scoring.front import Front
 from emsco.scoring.intervals import binomial_interval
 from emsco.scoring.rejection import as_rule, check_threshold
+from emsco.scoring.thresholds import rule_words
 
 _MOST_STEPS = 300  # of a search's history; a screen cannot show more
 _LEAST_IN_BIN = 10  # a share of fewer rows is meaningless
@@ -73,7 +74,7 @@ def summarise(
     if evaluation is not None and front is not None:
         worth = by_objectives(model.objectives, evaluation.points, evaluation.classes)
         for i, point in enumerate(points):
-            point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in _extra(front)]
+            point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in front.extra]
     return {
         "version": __version__,
         "kind": model.origin.kind,
@@ -96,7 +97,7 @@ def summarise(
         "units": _units(model.prices, model.column_names),
         "in_use": model.point,
         "objectives": [] if front is None else list(front.objectives),
-        "extra": [] if front is None else list(_extra(front)),
+        "extra": [] if front is None else list(front.extra),
         "points": points,
         "everything": None if evaluation is None else _tested(evaluation.everything, total),
         "always": None if evaluation is None else _tested(evaluation.always, total),
@@ -204,11 +205,6 @@ def _front_flow(front: Front, point: int, n_stages: int) -> dict[str, Any]:
     return _flow(answered, None, rejected)
 
 
-def _extra(front: Front) -> dict[str, Any]:
-    """Return the further figures of the points; their thresholds are told in words."""
-    return {name: values for name, values in front.extra.items() if name in front.objectives}
-
-
 def _base_rates(front: Front | None, evaluation: Evaluation | None, labels: Sequence[str]) -> dict[str, str | None]:
     """Return what always answering the most frequent class would score, on the validation and on the test rows."""
     counts = None if front is None or front.confusion is None else front.confusion[0].sum(axis=1)
@@ -246,7 +242,7 @@ def _validated(
         "saving": _saving(cost, total),
         "fitness": _rounded(front.fitness[point]),
         "ties": int(front.n_ties[point]),
-        "extra": [_rounded(values[point]) for values in _extra(front).values()],
+        "extra": [_rounded(values[point]) for values in front.extra.values()],
         "worst_recall": _rounded(front.worst_recall[point]),
         **class_tables(counts),
         **{f"{name}_interval": [_rounded(end[point]) for end in ends] for name, ends in intervals.items()},
