@@ -168,6 +168,21 @@ def test_the_simplest_price_lists(tmp_path):
         assert read_prices(written(tmp_path, content, name)) == Prices(price={"a": 1.0, "b": 0.0})
 
 
+def test_a_feature_may_be_computed_from_others(tmp_path):
+    expected = Prices(price={"TT4": 14.5, "T4U": 11.5}, derived={"FTI": ["TT4", "T4U"]})
+    for name, content in (
+        ("p.csv", "feature,price,from\nTT4,14.5,\nT4U,11.5,\nFTI,,TT4 + T4U\n"),
+        ("p.json", '{"TT4": 14.5, "T4U": 11.5, "FTI": {"from": ["TT4", "T4U"]}}'),
+        ("p.yaml", "TT4: 14.5\nT4U: 11.5\nFTI: {from: TT4+T4U}\n"),
+    ):
+        prices = read_prices(written(tmp_path, content, name))
+        assert prices == expected
+    assert resolve(prices, ["TT4", "T4U", "FTI"]).total == 26
+    assert without(prices, ["FTI"]) == Prices(price={"TT4": 14.5, "T4U": 11.5})
+    with pytest.raises(InvalidPricesError, match="from 'TT4', which is no unit"):
+        resolve(without(prices, ["TT4"]), ["T4U", "FTI"])
+
+
 def test_json_and_yaml_say_the_price_model(tmp_path):
     yaml = "overhead: 5\nparallel: true\nprices:\n  a: 1\n  b: {price: 0}\n"
     expected = Prices(price={"a": 1.0, "b": 0.0}, overhead=5, parallel=True)

@@ -17,7 +17,7 @@ SERVING = {
     "markup", "scoring.choice", "scoring.classes", "scoring.outlook", "scoring.shortlist", "scoring.tables",
     "scoring.front", "scoring.intervals", "scoring.objectives", "scoring.ranking", "scoring.rejection", "scoring.tally",
     "scoring.thresholds", "scoring.words", "stages", "stages._logistic", "stages.base", "stages.learners",
-    "stages.logistic",
+    "stages.logistic", "prices.derived",
     "stages.problem", "storage", "storage.by_class", "storage.codec", "storage.container", "storage.estimator_checks",
     "storage.estimator_specs", "storage.estimator_together", "storage.estimator_trees", "storage.estimators",
     "storage.fields", "storage.model_file", "storage.outlook", "storage.parameters", "storage.results",

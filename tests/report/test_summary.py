@@ -142,17 +142,20 @@ def test_units_show_columns_prices_and_groups():
         price={"x0": 0, "panel": 7.5, "x3": 5},
         groups={"blood": ["panel", "x3"]},
         discount={"panel": 5.5, "x3": 3},
+        derived={"x4": ["panel", "x0"]},
     )
-    X = np.random.default_rng(0).normal(size=(30, 4))
+    X = np.random.default_rng(0).normal(size=(30, 5))
     summary = summarise(MultiStageClassifier(costs=prices).fit(X, X[:, 0] > 0).deployed_)
     assert summary["units"] == [
-        {"name": "x0", "columns": ["x0"], "price": 0, "group": None, "discount": None},
-        {"name": "panel", "columns": ["x1", "x2"], "price": 7.5, "group": "blood", "discount": 5.5},
-        {"name": "x3", "columns": ["x3"], "price": 5, "group": "blood", "discount": 3},
+        {"name": "x0", "columns": ["x0"], "sources": [], "price": 0, "group": None, "discount": None},
+        {"name": "panel", "columns": ["x1", "x2"], "sources": [], "price": 7.5, "group": "blood", "discount": 5.5},
+        {"name": "x3", "columns": ["x3"], "sources": [], "price": 5, "group": "blood", "discount": 3},
+        {"name": "x4", "columns": ["x4"], "sources": ["panel", "x0"], "price": 7.5, "group": None, "discount": None},
     ]
     assert summary["total"] == 10.5
-    assert (
-        summary["price_rule"] == "A stage costs the sum of its purchases, including the shared cost of each new group."
+    assert summary["price_rule"] == (
+        "A stage costs the sum of its purchases, including the shared cost of each new group. A derived feature costs "
+        "the features that it is computed from."
     )
     assert summary["classes"] == ["False", "True"]
 

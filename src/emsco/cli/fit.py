@@ -88,8 +88,8 @@ class _StageEncoding(click.Choice[str]):
     "--costs",
     type=FILE,
     metavar="FILE",
-    help="Price list: CSV with the columns feature,price and optionally unit,group,discount, or the same as JSON or "
-    "YAML. Without it every column costs 1.",
+    help="Price list: CSV with the columns feature,price and optionally unit,group,discount,from, or the same as JSON "
+    "or YAML. Without it every column costs 1.",
 )
 @click.option("--overhead", type=float, metavar="PRICE", help="Price of each stage itself, such as a visit.")
 @click.option("--parallel", is_flag=True, help="Prices are times: a stage takes as long as its slowest feature.")

@@ -223,12 +223,12 @@ def print_prices(model: Deployed) -> None:
     names = model.column_names
     grid = _grid("<buy", "<columns", "price", "<group", "discount")
     for i, unit in enumerate(prices.unit_names):
-        columns = [names[c] for c in prices.unit_columns[i]]
+        columns = ", ".join(names[c] for c in prices.unit_columns[i])
         groups = [group for group, members in zip(prices.group_names, prices.groups.T, strict=True) if members[i]]
         discount = f"{prices.own_prices[i]:,.6g}" if groups else ""
-        grid.add_row(
-            Text(unit), Text(", ".join(columns)), f"{prices.prices[i]:,.6g}", Text(", ".join(groups)), discount
-        )
+        if sources := prices.source_names(i):
+            columns += f" (from {', '.join(sources)})"
+        grid.add_row(Text(unit), Text(columns), f"{prices.prices[i]:,.6g}", Text(", ".join(groups)), discount)
     console().print(grid)
 
 

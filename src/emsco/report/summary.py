@@ -273,6 +273,7 @@ def _units(prices: PriceList, columns: Sequence[str]) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "columns": [columns[c] for c in prices.unit_columns[u]],
+                "sources": prices.source_names(u),
                 "price": float(prices.prices[u]),
                 "group": group,
                 "discount": None if group is None else float(prices.own_prices[u]),

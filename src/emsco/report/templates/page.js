@@ -726,7 +726,7 @@ function drawPrices() {
     h("tbody", null, units.map((unit, u) =>
       h(
         "tr", null,
-        h("th", { scope: "row" }, unit.name),
+        h("th", { scope: "row" }, unit.name, unit.sources.length ? ` (from ${unit.sources.join(", ")})` : ""),
         columns ? h("td", { class: "words" }, unit.columns.join(", ")) : null,
         h("td", null, money(unit.price)),
         groups ? h("td", { class: "words" }, unit.group === null ? "" : unit.group) : null,
