@@ -236,7 +236,7 @@ def test_calibration_rows_of_ones_own():
         X[:600], y[:600], **new
     )
     assert given_design.guarantee_.coverage == given_design.decide(X[600:]).conclusive.mean()
-    with pytest.raises(InvalidParameterError, match="give threshold=Guarantee"):
+    with pytest.raises(InvalidParameterError, match="or fit with threshold=Guarantee"):
         plain.fit(X[:600], y[:600], **new)
     with pytest.raises(InvalidInputError, match="together"):
         clone(clf).fit(X[:600], y[:600], X_cal=X[600:])
