@@ -73,7 +73,8 @@ def test_every_point_has_the_counts_of_the_evaluation(fitted, evaluation):
         assert part["confusion"] == [list(row) for row in result.confusion]
         for name, figure in (("coverage", "coverage"), ("accuracy", "accuracy"), ("cost", "mean_cost")):
             assert part[name] == pytest.approx(getattr(result, figure), **ROUNDED)
-            assert part[f"{name}_interval"] == pytest.approx(result.interval(figure), **ROUNDED)
+            interval = (1.0, 1.0) if result is evaluation.always and name == "coverage" else result.interval(figure)
+            assert part[f"{name}_interval"] == pytest.approx(interval, **ROUNDED)
 
 
 def test_every_point_has_its_counts_by_class(fitted, evaluation):
@@ -111,6 +112,25 @@ def test_the_outlook_and_the_thresholds_are_told(by_default):
         for rule, n in zip(by_default.deployed_.rules, by_default.front_.n_stages, strict=True)
     ]
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+
+
+def test_a_label_for_every_case_is_no_matter_of_chance_and_has_no_interval(by_default, held_out):
+    evaluation = by_default.evaluate(*held_out)
+    summary = summarise(by_default.deployed_, evaluation=evaluation)
+    n_all = 0
+    for i, point in enumerate(summary["points"]):
+        everyone = by_default.front_.thresholds[i, 1] <= 0.5 or (
+            len(point["price"]) > 1 and by_default.front_.thresholds[i, 0] <= 0.5
+        )
+        assert point["labels_all"] == everyone
+        for figures, interval in (
+            (point["test"], evaluation.points[i].interval("coverage")),
+            (point["validation"], [end[i] for end in by_default.front_.interval("coverage")]),
+        ):
+            assert figures["coverage_interval"] == pytest.approx([1.0, 1.0] if everyone else interval, **ROUNDED)
+        n_all += everyone
+    assert 0 < n_all < len(summary["points"])
+    assert summary["everything"]["coverage_interval"] == summary["always"]["coverage_interval"] == [1.0, 1.0]
 
 
 def test_how_stages_learn_is_told(fitted):
@@ -172,6 +192,7 @@ def test_a_given_design_is_a_report_of_one_point(held_out):
             "price": [2.0, 5.0],
             "paid": [2.0, 7.0],
             "thresholds": "a label needs 75 % confidence; the others get none",
+            "labels_all": False,
             "validation": None,
             "test": None,
         }

@@ -165,6 +165,15 @@ class Deployed:
         return self.rules[self.point]
 
     @property
+    def rule_of_everything(self) -> RejectRule:
+        """When buying everything at once is confident enough.
+
+        That is no point of the front: nothing is promised of it, and no thresholds were chosen with it.
+        """
+        searched = self.policy.searched_with
+        return self.rule if searched is None else as_rule(searched)
+
+    @property
     def promise(self) -> Promise | None:
         """What is promised of the design in use."""
         if not self.promises or self.policy.set_aside is None:
@@ -324,12 +333,10 @@ class Deployed:
             cascade = self.cascade_of(design)
             return result_of(self.decisions(table, cascade, rule), truth, self.classes, cascade.paid.tolist())
 
-        # Buying everything is no point of the front: nothing is promised of it, and no thresholds were chosen with it.
-        searched = self.policy.searched_with
         at_once = np.zeros(self.prices.n_units, dtype=np.int64)
         return Evaluation(
             points=tuple(result(design, rule) for design, rule in zip(self.designs, self.rules, strict=True)),
-            everything=result(at_once, self.rule if searched is None else as_rule(searched)),
+            everything=result(at_once, self.rule_of_everything),
             always=result(at_once, as_rule(0.0)),
             classes=tuple(self.classes.tolist()),
             front=self.front,

@@ -20,6 +20,7 @@ from emsco.markup import Sheet
 from emsco.report.learning import judged, learning_record, selected
 from emsco.report.outlook import outlook_record, outlook_words
 from emsco.scoring.classes import base_rate, class_sheet
+from emsco.scoring.rejection import as_rule
 from emsco.scoring.tables import with_facts
 from emsco.scoring.thresholds import rule_words
 from emsco.scoring.words import NEVER_FOUND, describe, in_brief, never_bought, tenths, tenths_of_worst
@@ -200,11 +201,16 @@ def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
     }
     if evaluation.everything == evaluation.always:
         results = {"the design in use": evaluation.points[model.point], "buy everything": evaluation.always}
+    rules = (model.rule, model.rule_of_everything, as_rule(0.0))
+    n_stages, n_classes = (len(model.stages), 1, 1), model.classes.size
+    # A label for every case is no matter of chance, so it has no interval.
+    everyone = [name for name, rule, n in zip(results, rules, n_stages, strict=False) if rule.labels_all(n, n_classes)]
     for name, result in results.items():
         given, right = sum(result.answered), sum(result.right)
         grid.add_row(
-            name, _with_interval(result, "coverage", joint), _with_interval(result, "accuracy", joint),
-            f"{right} of {given}", _with_interval(result, "mean_cost", joint),
+            name, tenths(1.0) if name in everyone else _with_interval(result, "coverage", joint),
+            _with_interval(result, "accuracy", joint), f"{right} of {given}",
+            _with_interval(result, "mean_cost", joint),
         )  # fmt: skip
     console().print(grid)
     print("Brackets: 95 % confidence intervals.")

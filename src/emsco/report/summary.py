@@ -61,20 +61,25 @@ def summarise(
     for i, design in enumerate(designs):
         cascade = model.cascade_of(design)
         stages = cascade.stages
+        everyone = model.rules[i].labels_all(len(stages), len(labels))
         points.append(
             {
                 "design": design.tolist(),
                 "price": [stage.price for stage in stages],
                 "paid": cascade.paid.tolist(),
                 "thresholds": rule_words(model.rules[i], len(stages), labels),
-                "validation": None if front is None else _validated(front, i, len(stages), total, intervals, i in told),
-                "test": None if evaluation is None else _tested(evaluation.points[i], total, i in told),
+                "labels_all": everyone,
+                "validation": None,
+                "test": None if evaluation is None else _tested(evaluation.points[i], total, everyone, i in told),
             }
         )
+        if front is not None:
+            points[i]["validation"] = _validated(front, i, len(stages), total, intervals, everyone, i in told)
     if evaluation is not None and front is not None:
         worth = by_objectives(model.objectives, evaluation.points, evaluation.classes)
         for i, point in enumerate(points):
             point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in front.extra]
+    everything_labels_all = model.rule_of_everything.labels_all(1, len(labels))
     return {
         "version": __version__,
         "kind": model.origin.kind,
@@ -99,8 +104,8 @@ def summarise(
         "objectives": [] if front is None else list(front.objectives),
         "extra": [] if front is None else list(front.extra),
         "points": points,
-        "everything": None if evaluation is None else _tested(evaluation.everything, total),
-        "always": None if evaluation is None else _tested(evaluation.always, total),
+        "everything": None if evaluation is None else _tested(evaluation.everything, total, everything_labels_all),
+        "always": None if evaluation is None else _tested(evaluation.always, total, labels_all=True),
         "search": None if front is None else _search(model, front),
         "settings": _settings(model),
         "notes": {str(name): _plain(value) for name, value in notes.items()},
@@ -231,7 +236,13 @@ def _rounded_all(value: Any) -> Any:
 
 
 def _validated(
-    front: Front, point: int, n_stages: int, total: float, intervals: Mapping[str, tuple[Any, Any]], by_class: bool
+    front: Front,
+    point: int,
+    n_stages: int,
+    total: float,
+    intervals: Mapping[str, tuple[Any, Any]],
+    labels_all: bool,
+    by_class: bool,
 ) -> dict[str, Any]:
     cost = float(front.mean_cost[point])
     counts = front.confusion[point] if by_class and front.confusion is not None else None
@@ -246,14 +257,17 @@ def _validated(
         "worst_recall": _rounded(front.worst_recall[point]),
         **class_tables(counts),
         **{f"{name}_interval": [_rounded(end[point]) for end in ends] for name, ends in intervals.items()},
+        **({"coverage_interval": [1.0, 1.0]} if labels_all and front.coverage[point] == 1 else {}),
         **_front_flow(front, point, n_stages),
     }
 
 
-def _tested(result: Result, total: float, by_class: bool = True) -> dict[str, Any]:
+def _tested(result: Result, total: float, labels_all: bool, by_class: bool = True) -> dict[str, Any]:
+    # A label for every case is no matter of chance, so it has no interval.
+    coverage = (result.coverage,) * 2 if labels_all else result.interval("coverage")
     return {
         "coverage": _rounded(result.coverage),
-        "coverage_interval": [_rounded(end) for end in result.interval("coverage")],
+        "coverage_interval": [_rounded(end) for end in coverage],
         "accuracy": _rounded(result.accuracy),
         "accuracy_interval": [_rounded(end) for end in result.interval("accuracy")],
         "cost": _rounded(result.mean_cost),

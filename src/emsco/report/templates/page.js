@@ -42,7 +42,7 @@ function drawHeader() {
   const figures = judged(point);
   const stages = point.price.length === 1 ? "one stage" : `up to ${point.price.length} stages`;
   const nBought = point.design.filter((stage) => stage >= 0).length;
-  const some = nBought < units.length ? `up to ${nBought} of ` : "";
+  const some = nBought < units.length ? `${point.price.length > 1 ? "up to " : ""}${nBought} of ` : "";
   byId("headline").textContent =
     data.threshold > 1
       ? "A classifier that gives no labels, because its promise cannot be made."
@@ -67,7 +67,7 @@ function drawHeader() {
   }
   const interval = (name, text) => {
     const ends = hasTest && figures[`${name}_interval`];
-    return ends ? spanText(ends, text) : null;
+    return ends && ends[0] !== ends[1] ? spanText(ends, text) : null;
   };
   const answered = figures.n_rows - figures.rejected;
   const right = figures.right
@@ -568,7 +568,7 @@ function drawDesign() {
     ? `${plural(flow.rejected, "row")} of ${whole(flow.n_rows)} (${percent(flow.rejected / flow.n_rows)})`
     : "A case that is still undecided";
   const fate = `${flow && flow.rejected !== 1 ? "get" : "gets"} no label and ${flow && flow.rejected !== 1 ? "pay" : "pays"} ${money(point.paid.at(-1))}.`;
-  const everyone = /gets a label/.test(point.thresholds) && !(flow && flow.rejected);
+  const everyone = point.labels_all && !(flow && flow.rejected);
   items.push(
     everyone
       ? h("li", { class: "end" }, h("h3", null, "Nobody is left"), h("p", null, `After the last stage, at ${money(point.paid.at(-1))} per case, everyone has a label.`))
@@ -598,7 +598,7 @@ function drawResults() {
   });
   const cell = (result, { title, key, text, axis }) => {
     const interval = result[`${key}_interval`];
-    const range = interval[0] === interval[1] ? "for every case" : spanText(interval, text);
+    const range = interval[0] !== interval[1] ? spanText(interval, text) : key === "cost" ? "for every case" : "";
     return h(
       "td", { "data-label": title },
       h(
