@@ -53,32 +53,8 @@ def summarise(
             f"the evaluation has {len(evaluation.points)} designs, the classifier has {len(designs)}; give the result "
             "of its own evaluate."
         )
-    points: list[dict[str, Any]] = []
     labels = [str(label) for label in model.classes.tolist()]
-    shortlist = [] if front is None else front.shortlist(in_use=model.point).picks
-    told = told_by_class(len(designs), len(labels), [model.point, model.chosen, *(pick.point for pick in shortlist)])
-    intervals = {} if front is None else {name: front.interval(name) for name in ("coverage", "accuracy", "cost")}
-    for i, design in enumerate(designs):
-        cascade = model.cascade_of(design)
-        stages = cascade.stages
-        everyone = model.rules[i].labels_all(len(stages), len(labels))
-        points.append(
-            {
-                "design": design.tolist(),
-                "price": [stage.price for stage in stages],
-                "paid": cascade.paid.tolist(),
-                "thresholds": rule_words(model.rules[i], len(stages), labels),
-                "labels_all": everyone,
-                "validation": None,
-                "test": None if evaluation is None else _tested(evaluation.points[i], total, everyone, i in told),
-            }
-        )
-        if front is not None:
-            points[i]["validation"] = _validated(front, i, len(stages), total, intervals, everyone, i in told)
-    if evaluation is not None and front is not None:
-        worth = by_objectives(model.objectives, evaluation.points, evaluation.classes)
-        for i, point in enumerate(points):
-            point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in front.extra]
+    shortlist = () if front is None else front.shortlist(in_use=model.point).picks
     everything_labels_all = model.rule_of_everything.labels_all(1, len(labels))
     return {
         "version": __version__,
@@ -103,13 +79,43 @@ def summarise(
         "in_use": model.point,
         "objectives": [] if front is None else list(front.objectives),
         "extra": [] if front is None else list(front.extra),
-        "points": points,
+        "points": _points(model, evaluation, [pick.point for pick in shortlist]),
         "everything": None if evaluation is None else _tested(evaluation.everything, total, everything_labels_all),
         "always": None if evaluation is None else _tested(evaluation.always, total, labels_all=True),
         "search": None if front is None else _search(model, front),
         "settings": _settings(model),
         "notes": {str(name): _plain(value) for name, value in notes.items()},
     }
+
+
+def _points(model: Deployed, evaluation: Evaluation | None, listed: Sequence[int]) -> list[dict[str, Any]]:
+    """Return every point: its design, prices, thresholds and figures; its classes only if it is listed, or few are."""
+    front, total, labels = model.front, model.prices.total, [str(label) for label in model.classes.tolist()]
+    told = told_by_class(len(model.designs), len(labels), [model.point, model.chosen, *listed])
+    intervals = {} if front is None else {name: front.interval(name) for name in ("coverage", "accuracy", "cost")}
+    points: list[dict[str, Any]] = []
+    for i, design in enumerate(model.designs):
+        cascade = model.cascade_of(design)
+        stages = cascade.stages
+        everyone = model.rules[i].labels_all(len(stages), len(labels))
+        points.append(
+            {
+                "design": design.tolist(),
+                "price": [stage.price for stage in stages],
+                "paid": cascade.paid.tolist(),
+                "thresholds": rule_words(model.rules[i], len(stages), labels),
+                "labels_all": everyone,
+                "validation": None,
+                "test": None if evaluation is None else _tested(evaluation.points[i], total, everyone, i in told),
+            }
+        )
+        if front is not None:
+            points[i]["validation"] = _validated(front, i, len(stages), total, intervals, everyone, i in told)
+    if evaluation is not None and front is not None:
+        worth = by_objectives(model.objectives, evaluation.points, evaluation.classes)
+        for i, point in enumerate(points):
+            point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in front.extra]
+    return points
 
 
 def stage_flow(model: Deployed, X: Any = None, y: Any = None) -> dict[str, Any]:
