@@ -28,13 +28,14 @@ from emsco.cli.use import use
 
 _HELP = """Classifiers that buy their features in stages, answer early, and reject cases that remain uncertain.
 
-You have a table of cases with known labels, a price for each feature, and the least confidence that a label must have.
-EMSCO searches the ways to buy the features in stages, and finds the Pareto-optimal designs: no other design has a
-higher coverage, a higher accuracy or a lower mean cost without being worse in one of the others.
+You have a table of cases with known labels, and a price for each feature. EMSCO searches the ways to buy the features
+in stages, and finds the Pareto-optimal designs: no other design has a higher coverage, a higher accuracy or a lower
+mean cost without being worse in one of the others. If you set nothing else, the cheapest design that is no worse than
+buying everything, for any class, is put into use.
 
 \b
 A first run:
-  emsco fit patients.csv --target died --costs prices.csv --threshold 0.8
+  emsco fit patients.csv --target died --costs prices.csv
   emsco front model.emsco                         list the Pareto-optimal designs
   emsco use model.emsco --max-cost 40             put another design into use
   emsco report model.emsco                        write a page for the browser
