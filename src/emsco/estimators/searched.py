@@ -120,8 +120,8 @@ class EMSCOClassifier(StagedClassifier):
     learner_ : str
         What the stages in use are: "logistic", boosted trees ("light", "medium" or "deep"), or "given".
     outlook_ : Outlook or None
-        What to expect of the point in use on new rows, with the luck of its choice taken out; None after ``use``, or if
-        the point was chosen otherwise than by "no_worse".
+        What to expect of the point in use on new rows, with the luck of its choice taken out; None if another point or
+        other thresholds are in use, or if the point was chosen otherwise than by "no_worse".
     finished_ : bool
         Whether the stages in use are those of ``final_estimator`` and ``calibration``, if these are set; False if their
         training was interrupted.
@@ -275,7 +275,7 @@ class EMSCOClassifier(StagedClassifier):
     def outlook_(self) -> Outlook | None:
         """What to expect of the point in use on new rows, with the luck of its choice taken out; None if unknown."""
         deployed = self.deployed_
-        return the_front(deployed).outlook if deployed.point == deployed.chosen else None
+        return deployed.outlook if deployed.point == deployed.chosen else None
 
     @property
     def point_(self) -> int:

@@ -53,7 +53,7 @@ def orders(
         stage.
     """
     by_gain = _forward(sureness, prices, strong, most, per_price=False, ends_early=ends_early)
-    if np.unique(prices.prices).size == 1 and not prices.groups.any():
+    if np.unique(prices.prices).size == 1 and not prices.groups.any() and not prices.sources:
         return [by_gain]
     return [by_gain, _forward(sureness, prices, strong, most, per_price=True, ends_early=ends_early)]
 
