@@ -242,15 +242,16 @@ class Deployed:
             )
         return TrainedCascade(self.encoder, stages, prices.paid(sets), n_classes=self.classes.size)
 
-    def decide(self, X: Any, *, n_jobs: int = 1) -> Decisions:
+    def decide(self, X: Any, *, n_jobs: int | None = None) -> Decisions:
         """Decide each row with as few purchases as its design allows, or reject it; see ``EMSCOClassifier.decide``."""
         decisions = self.decisions(Table(X), self.cascade, self.rule, n_jobs=n_jobs)
         return replace(decisions, sets=acquired_sets(self.design[None])[0][0])
 
-    def decisions(self, table: Table, cascade: TrainedCascade, rule: RejectRule, *, n_jobs: int = 1) -> Decisions:
+    def decisions(
+        self, table: Table, cascade: TrainedCascade, rule: RejectRule, *, n_jobs: int | None = None
+    ) -> Decisions:
         """Return what stages of this model, those in use or others, decide by a rule."""
-        confidence, code, stage = cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs)
-        conclusive = rule.confident(confidence, code, stage)
+        confidence, code, stage, conclusive = cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs)
         label = np.ma.MaskedArray(self.classes.take(code), mask=~conclusive)
         return Decisions(label, conclusive, confidence, stage, cascade.paid.take(stage), table.index)
 
