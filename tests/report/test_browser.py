@@ -484,3 +484,23 @@ def test_what_to_expect_on_new_rows_is_beside_what_was_found(open_page, default_
 
 def test_without_an_outlook_there_is_no_section_of_it(open_page, report):
     assert open_page(report).is_hidden("#outlook")
+
+
+def test_a_budget_names_the_point_that_at_cost_would(open_page, report, fitted, evaluation):
+    page = open_page(report)
+    front = fitted.front_
+    for budget in (front.mean_cost.min() - 1, *np.quantile(front.mean_cost, [0.1, 0.5, 0.9])):
+        page.fill("#budget-input", f"{budget:.6f}")
+        said = page.inner_text("#budget-found")
+        wanted = evaluation.at_cost([float(f"{budget:.6f}")])["point"][0]
+        if pd.isna(wanted):
+            assert said.startswith("No point is so cheap")
+            continue
+        found = int(re.match(r"Point (\d+)", said)[1])
+        figure = front.accuracy if front.coverage[wanted] >= 0.9 else front.coverage
+        assert figure[found] == pytest.approx(figure[wanted], abs=1e-6)
+        assert front.mean_cost[found] <= budget + 1e-6
+        page.click("#budget-found button")
+        assert page.evaluate("location.hash") == f"#point={found}"
+    page.fill("#budget-input", "")
+    assert "the points cost" in page.inner_text("#budget-found")

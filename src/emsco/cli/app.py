@@ -24,6 +24,7 @@ from emsco.cli.options import INTERRUPTED, fail, show_warning
 from emsco.cli.predict import predict
 from emsco.cli.report import report
 from emsco.cli.retrain import retrain
+from emsco.cli.serve import serve
 from emsco.cli.use import use
 
 _HELP = """Classifiers that buy their features in stages, answer early, and reject cases that remain uncertain.
@@ -41,6 +42,7 @@ A first run:
   emsco report model.emsco                        write a page for the browser
   emsco predict model.emsco new.csv -o out.csv    decide new cases
   emsco ask model.emsco                           decide one case, step by step
+  emsco serve model.emsco                         decide cases over HTTP, and on a page
 """
 
 _EPILOG = """\b
@@ -66,7 +68,9 @@ def emsco() -> None:
     """Hold the commands; the help text is ``_HELP``."""
 
 
-for _command in (fit, front, use, predict, evaluate, compare, retrain, report, ask, inspect, export, demo, experiments):
+for _command in (
+    fit, front, use, predict, evaluate, compare, retrain, report, ask, serve, inspect, export, demo, experiments
+):  # fmt: skip
     emsco.add_command(_command)
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, binom
 
 from emsco.arrays import FloatArray, IntArray
 from emsco.exceptions import InvalidParameterError
@@ -136,6 +135,8 @@ class Check:
         n = self.n_rows - self.n_lost
         if n <= self.n_errors:
             return 0.0
+        from scipy.stats import beta
+
         return floor(1000 * float(beta.ppf(self.level, n - self.n_errors, self.n_errors + 1))) / 1000
 
 
@@ -261,6 +262,8 @@ def least_rows(accuracy: float, level: float) -> int:
 
 def p_values(n_rows: IntArray, n_errors: IntArray, accuracy: float) -> FloatArray:
     """Return the probability of at most so many errors among so many rows of which a share ``accuracy`` is right."""
+    from scipy.stats import binom  # here: it takes a second to load, and serving makes no promises
+
     return np.asarray(binom.cdf(n_errors, n_rows, 1 - accuracy))
 
 
@@ -295,6 +298,8 @@ class _Sequence:
 
         Both samples are noisy: the rows to come, and the pilot rows that predict them.
         """
+        from scipy.stats import binom
+
         n_labelled = n / self.n_pilot * self.n_rows
         evidence = np.round(n / self.n_pilot * (self.n_rows - self.n_lost))
         allowed = binom.ppf(self.level, evidence, 1 - accuracy) - 0.5

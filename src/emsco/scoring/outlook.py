@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import betabinom, norm
 
 from emsco.exceptions import InvalidParameterError
 from emsco.markup import Sheet
@@ -91,6 +90,8 @@ class Outlook:
         """
         if figure not in _FIGURES:
             raise InvalidParameterError(f"figure must be one of {', '.join(_FIGURES)}; got {figure!r}.")
+        from scipy.stats import norm
+
         if figure == "mean_cost":
             (mean,), (error,) = mean_and_error(np.array([self.n_paid]), np.array([self.paid]))
             spread = 1.0 if n_rows is None else 1 + sum(self.n_paid) / n_rows
@@ -143,6 +144,8 @@ def share_interval(n_hits: int, n: int, n_new: int | None = None, level: float =
     """
     if n_new is None:
         return binomial_interval(n_hits, n, level)
+    from scipy.stats import betabinom
+
     tail = (1 - level) / 2
     expected = betabinom(n_new, n_hits + 0.5, n - n_hits + 0.5)
     return float(expected.ppf(tail) / n_new), float(expected.ppf(1 - tail) / n_new)

@@ -6,13 +6,13 @@ the other numbers.
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from importlib.metadata import version
 from itertools import pairwise
 import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-import sklearn
 
 import emsco
 from emsco.arrays import IntArray
@@ -72,7 +72,7 @@ def to_members(deployed: Deployed) -> Members:
     parameters = origin.parameters
     given = {name: f"{name}.skops" if is_estimator(parameters[name]) else None for name in ESTIMATORS & set(parameters)}
     record: dict[str, Any] = {
-        "written_by": {"emsco": emsco.__version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
+        "written_by": {"emsco": emsco.__version__, "numpy": np.__version__, "scikit-learn": version("scikit-learn")},
         "classifier": origin.kind,
         "parameters": parameters_to_json(parameters),
         **{name: member for name, member in given.items() if name == "estimator" or member is not None},

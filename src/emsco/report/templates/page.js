@@ -783,7 +783,7 @@ function drawSettings() {
   byId("parameters").append(...list(Object.entries(data.settings)));
 }
 
-/* ---- picking, theme, start ---- */
+/* ---- picking, start ---- */
 
 function pick(i, focus) {
   if (!(i >= 0 && i < points.length)) return;
@@ -821,10 +821,6 @@ function readHash() {
   if (found && +found[1] !== state.picked) pick(+found[1]);
 }
 
-const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-const isDark = () => (document.documentElement.dataset.theme || (prefersDark.matches ? "dark" : "light")) === "dark";
-const nameTheme = () => (byId("theme").textContent = isDark() ? "Light" : "Dark");
-
 function start() {
   for (const id of ["shortlist", "frontier", "features", "search"]) byId(id).hidden = !hasFront;
   byId("results").hidden = !hasTest;
@@ -832,15 +828,11 @@ function start() {
   drawOutlook();
   const sections = [...document.querySelectorAll("main > section")].filter((section) => !section.hidden);
   byId("contents").append(...sections.map((section) => h("a", { href: `#${section.id}` }, section.dataset.name)));
-  byId("theme").addEventListener("click", () => {
-    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-    nameTheme();
-  });
-  prefersDark.addEventListener("change", nameTheme);
-  nameTheme();
+  startTheme();
   drawHeader();
   if (hasFront) {
     drawFilters();
+    startBudget();
     drawSearch();
   }
   drawSettings();
