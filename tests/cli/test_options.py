@@ -69,6 +69,12 @@ def elsewhere(folder):
         "time_limit": lambda: Exact(time_limit=-1),
         "point": lambda: emsco.load(folder / "model.emsco").use(999),
         "y": lambda: EMSCOClassifier().fit(HEART.data, HEART.target * 0),
+        "X_cal": lambda: EMSCOClassifier(threshold=0.8).fit(
+            HEART.data, HEART.target, X_cal=HEART.data, y_cal=HEART.target
+        ),
+        "y_cal": lambda: EMSCOClassifier(threshold=Guarantee()).fit(
+            HEART.data, HEART.target, X_cal=HEART.data, y_cal=HEART.target + 7
+        ),
     }
 
 

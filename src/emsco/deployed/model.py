@@ -55,6 +55,8 @@ class Origin:
         Kind of boosted trees that won the race of final learners; None: logistic stages did, or there was no race.
     retrained : bool
         Whether the stages were trained again on other rows, which are now those behind the figures of the front.
+    other_thresholds : bool
+        Whether the thresholds were changed after the figures of the front were counted.
     search : settings of a search, a record of them, or None
         What found the front; of a loaded one a record, ``{"kind": "Exact", ...}``, so that serving loads no search.
     search_seconds : float
@@ -75,6 +77,7 @@ class Origin:
     finished: bool = True
     learner: str | None = None
     retrained: bool = False
+    other_thresholds: bool = False
     search: Any = None
     search_seconds: float = 0.0
     n_generations: int = 0
@@ -149,7 +152,9 @@ class Deployed:
         policy = policy_of(self.origin.preset.get("threshold") if threshold is None else threshold)
         own = None if self.front is None else self.front.thresholds
         rules = policy.rules(self.classes, self.designs, own, self.promises)
-        origin = replace(self.origin, parameters={**self.origin.parameters, "threshold": threshold})
+        changed = not policy.tunes and (self.origin.other_thresholds or rules != self.rules)
+        parameters = {**self.origin.parameters, "threshold": threshold}
+        origin = replace(self.origin, parameters=parameters, other_thresholds=changed)
         evaluation = self.evaluation if rules == self.rules else None  # that of other thresholds
         return replace(self, policy=policy, rules=rules, origin=origin, evaluation=evaluation)
 
