@@ -256,9 +256,15 @@ class Deployed:
         self, table: Table, cascade: TrainedCascade, rule: RejectRule, *, n_jobs: int | None = None
     ) -> Decisions:
         """Return what stages of this model, those in use or others, decide by a rule."""
-        confidence, code, stage, conclusive = cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs)
-        label = np.ma.MaskedArray(self.classes.take(code), mask=~conclusive)
-        return Decisions(label, conclusive, confidence, stage, cascade.paid.take(stage), table.index)
+        found = cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs)
+        label = np.ma.MaskedArray(self._labels(found.code), mask=~found.conclusive)
+        return Decisions(label, found.conclusive, found.confidence, found.stage, found.cost, table.index)
+
+    def _labels(self, code: NDArray[np.intp]) -> NDArray[Any]:
+        """Return classes by their indices; where these are the classes, no copy."""
+        classes = self.classes
+        same = classes.dtype == code.dtype and np.array_equal(classes, np.arange(classes.size))
+        return code if same else classes.take(code)
 
     def positions(self, table: Table) -> list[int | None]:
         """Return where each column of the training table is in another one: by name where both have names."""
