@@ -127,7 +127,6 @@ class _StageEncoding(click.Choice[str]):
     "the paper's search."
     "  [default: best: auto, paper: evolution]",
 )
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop an exact search with the best front so far.")
 @click.option("--max-stages", type=click.IntRange(min=1), metavar="N", help="Largest number of stages.")
 @click.option(
     "--removal/--no-removal",
@@ -209,10 +208,18 @@ class _StageEncoding(click.Choice[str]):
 )
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Number of workers; -1: one per core.")
 @click.option(
+    "--time-limit",
+    type=float,
+    metavar="SECONDS",
+    help="Time that the fit may take, about: comparison of classifiers, search and training, without reading DATA and "
+    "the test. The best front found by then is used.",
+)
+@click.option(
     "--checkpoint",
     type=FILE,
     metavar="FILE",
-    help="Store the search in this file. If the run is stopped, the same command continues. Removed at the end.",
+    help="Store the search in this file. If the run is stopped, the same command continues, also with another "
+    "--time-limit. Removed at the end, unless the time limit ended the run.",
 )
 @AS_JSON
 @click.pass_context
