@@ -32,6 +32,9 @@ PHASES = {
 _GRACE = 0.04  # of the limit by which a phase may end late, before what it is doing is thrown away
 _RESERVE = 1.5  # times as long as expected, which later phases are left
 _FADING = 0.8  # weight of what was measured before, beside what is measured now
+_LOADED = ("logistic", "walking", "boosted")  # kinds of work for which kernels or packages are loaded
+_LONG = 0.3  # seconds, beside which that does not count
+_USUAL = 3.0  # factor by which machines differ
 _BAR = 15
 _DRAWN = 0.1  # seconds between two drawings, at least
 
@@ -39,7 +42,8 @@ _DRAWN = 0.1  # seconds between two drawings, at least
 class Speed:
     """How long work takes here, in seconds per second that it is expected to take; by kind of work.
 
-    Of a kind that was not met yet, it is as with those that were.
+    Of a kind that was not met yet, it is as with those that were, within limits. Where something is loaded before the
+    first work of a kind, that counts only if it is long.
     """
 
     def __init__(self) -> None:
@@ -47,15 +51,21 @@ class Speed:
 
     def of(self, kind: str) -> float:
         """Return by how much longer than expected work of a kind takes."""
-        if kind in self._met:
-            taken, expected = self._met[kind]
+        taken, expected = self._met.get(kind, (0.0, 0.0))
+        if expected > 0:
             return taken / expected
-        known = [log(taken / expected) for taken, expected in self._met.values()]
-        return exp(sum(known) / len(known)) if known else 1.0
+        known = [log(taken / expected) for taken, expected in self._met.values() if expected > 0]
+        return min(max(exp(sum(known) / len(known)), 1 / _USUAL), _USUAL) if known else 1.0
+
+    def knows(self, kind: str) -> bool:
+        """Return whether work of a kind was met."""
+        return kind in self._met
 
     def learn(self, kind: str, taken: float, expected: float) -> None:
         """Take note of how long some work has taken."""
-        if taken > 0 and expected > 0:
+        if kind in _LOADED and kind not in self._met and expected < _LONG:
+            self._met[kind] = (0.0, 0.0)
+        elif taken > 0 and expected > 0:
             before = self._met.get(kind, (0.0, 0.0))
             self._met[kind] = (_FADING * before[0] + taken, _FADING * before[1] + expected)
 

@@ -65,6 +65,7 @@ def pool(
         found = orders(sureness, task.prices, strong, most=most, ends_early=quick is not None)
         designs = np.concatenate([designs, [finest(order) for order in found]])
     if final is not fast:
+        clock.begin("training the final stages")
         _train(distinct_sets(designs), final, clock)
     return _merged(designs, task, many=final is not fast and quick is None)
 

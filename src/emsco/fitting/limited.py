@@ -116,7 +116,7 @@ class LimitedPace:
         return order._replace(n_placed=[0, *ends_of(order)][n_sets])
 
     def _within(self, seconds: FloatArray, left: float) -> int:
-        n = int(np.searchsorted(np.cumsum(seconds), left, side="right"))
+        n = int(np.searchsorted(np.cumsum(seconds), max(left, 0.0), side="right"))
         self.cut |= n < len(seconds)
         return n
 

@@ -43,7 +43,7 @@ from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER, check_objectives
 from emsco.scoring.rejection import RejectRule
 from emsco.search.auto import BARELY, Auto
-from emsco.search.base import History, Run, Search, Searched, TimeUpError
+from emsco.search.base import OUT_OF_TIME, History, Run, Search, Searched, TimeUpError
 from emsco.stages.estimator import check_estimator_usable
 from emsco.stages.recipe import Recipe
 
@@ -321,13 +321,13 @@ def search(settings: Settings, judge: Judge, run: Run, setup: Setup, pace: Limit
         with clock.must():
             at_once = np.zeros((1, judge.task.prices.n_units), dtype=np.int64)
             front = judge.task.front(at_once, judge.tally(at_once))
-        searched = Searched(front, searching, 0, judge.cache.n_trained, run.seconds, "out of time", out_of_time=True)
+        ended = f"{OUT_OF_TIME} before its first designs were there"
+        searched = Searched(front, searching, 0, judge.cache.n_trained, run.seconds, ended, out_of_time=True)
+    unproven = "" if searched.front.certificate is None else ", not proven"
+    kind = "exact search" if unproven else "search"
     if searched.out_of_time:
-        n_designs = f"after {run.history[-1][0]:,} designs" if run.history else "at its first design"
-        clock.cut(f"the search ended {n_designs}")
+        clock.cut("the proof was not finished" if unproven else f"the search was {searched.ended}")
     elif searched.ended:
-        unproven = "" if searched.front.certificate is None else ", not proven"
-        kind = "exact search" if unproven else "search"
         message = f"{kind} {searched.ended}; the front is the best found so far{unproven}."
         clock.warn(message, SearchInterruptedWarning)
     return searched
@@ -385,10 +385,10 @@ def finish_front(
         return Finished(front, None, judge, setup, complete)
     clock.begin("ordering features")
     try:
-        if clock.is_limited:
-            designs = pool_in_time(front, judge, quick=None, clock=clock, searching=pace, finishing=None)
-        else:
+        if clock.affords_all():
             designs = pool(front, judge, judge, chains=judge.fast, quick=None, clock=clock, proxy=proxy)
+        else:
+            designs = pool_in_time(front, judge, quick=None, clock=clock, searching=pace, finishing=None)
         return Finished(*_front_of(settings, designs, judge, rehearsal), judge, setup, complete)
     except KeyboardInterrupt:
         bar = judge.task.rule.bars[0][0]

@@ -1,6 +1,7 @@
 """Probes: random designs on which encodings and strengths of regularisation are compared, before the search."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 import warnings
 
@@ -11,6 +12,7 @@ from emsco.data.encoding import ENCODINGS
 from emsco.designs.partition import compress, distinct_sets
 from emsco.fitting.rehearsal import Rehearsal
 from emsco.scoring.judge import Judge, Task, worth
+from emsco.search.base import TimeUpError
 from emsco.stages.base import StageTrainer
 from emsco.stages.recipe import Recipe
 
@@ -123,7 +125,7 @@ def settle(
         tried = replace(recipe, encoding=e, C=c)
         if e == "spline" and encoding == "auto" and recipe.n_weights(problem) > _MOST_SPLINES:
             continue
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), suppress(TimeUpError):
             warnings.simplefilter("ignore")
             scores[e, c] = score(rehearsal.crossed(tried, seed=0, n_jobs=n_jobs))
     best, most = (encodings[0], 1.0 if 1.0 in strengths else strengths[0]), -np.inf

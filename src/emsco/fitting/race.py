@@ -1,6 +1,7 @@
 """The race of final learners: logistic stages as in the search, and boosted trees of several sizes, on all features."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 import warnings
 
@@ -10,6 +11,7 @@ from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.fitting.forecast import Final
 from emsco.fitting.rehearsal import Rehearsal
 from emsco.scoring.judge import likelihoods, tempered
+from emsco.search.base import TimeUpError
 from emsco.search.chains import MOST_LOOKED_FOR
 from emsco.stages.learners import BOOSTED, boosted, n_trees
 from emsco.stages.recipe import Recipe
@@ -42,8 +44,10 @@ def race(rehearsal: Rehearsal, searched: Recipe, *, tunes: bool, seed: int, n_jo
     limit, those take part whose race and whose final stages there is time for.
     """
     recipes = {"logistic": searched} | {kind: Recipe(boosted(kind), kind=kind) for kind in BOOSTED}
-    reached = {name: _rows(rehearsal, recipes[name], tunes, seed=seed, n_jobs=n_jobs)
-               for name in _entering(rehearsal, recipes, n_jobs=n_jobs)}  # fmt: skip
+    reached = {}
+    with suppress(TimeUpError):
+        for name in _entering(rehearsal, recipes, n_jobs=n_jobs):
+            reached[name] = _rows(rehearsal, recipes[name], tunes, seed=seed, n_jobs=n_jobs)
     if not reached:
         return (Entry("logistic", searched, np.nan),)
     entries = [Entry(name, recipes[name], float(rows.mean())) for name, rows in reached.items()]

@@ -20,6 +20,7 @@ from emsco.stages.crossfit import CrossFitTrainer
 from emsco.stages.problem import Problem, unit_membership
 from emsco.stages.recipe import Recipe
 
+_PER_COLUMN = 1e-3  # seconds
 _PER_CELL = {"linear": 1e-7, "rank": 8e-7, "spline": 1.4e-6}  # seconds that a cell takes to encode
 
 
@@ -104,7 +105,8 @@ class Rehearsal:
 
     def _expected(self, encoding: str) -> float:
         """Return how long it takes on a usual machine to encode all folds."""
-        return _PER_CELL[encoding] * len(self.table.names) * self.codes.size * len(self.folds or [None])
+        n_columns, n_rows = len(self.table.names), self.codes.size
+        return len(self.folds or [None]) * n_columns * (_PER_COLUMN + _PER_CELL[encoding] * n_rows)
 
     def trainers(self, recipe: Recipe, *, seed: int, n_jobs: int) -> list[StageTrainer]:
         """Return what trains feature sets of each fold; logistic ones that differ in strength share their arrays."""

@@ -17,6 +17,7 @@ from emsco.stages.recipe import Recipe
 
 _AT_ONCE = 0.7  # seconds of training between two looks at the clock, about
 _PER_CELL = 2e-6  # seconds that an unknown learner takes for a cell of the table, until it is measured
+_PER_CALL = 1e-3  # seconds that it takes to begin to train
 _SOLVER = 8e-8  # seconds that scikit-learn's logistic regression takes for a cell and a class
 
 
@@ -112,6 +113,8 @@ class TimedTrainer:
         start, n_jobs = 0, self.timing.n_jobs
         while start < len(feature_sets):
             n_soon = int(np.searchsorted(np.cumsum(self.timing.seconds(feature_sets[start:])), _AT_ONCE))
+            if not self.clock.speed.knows(self.timing.kind):
+                n_soon = 1  # nobody knows how long it takes
             part = feature_sets[start : start + max(n_soon // n_jobs, 1) * n_jobs]
             memory[start : start + len(part)] = self._timed(self._trainer.train, part)
             start += len(part)
@@ -130,7 +133,7 @@ class TimedTrainer:
         self, function: Callable[..., Any], feature_sets: FeatureSets, *memory: Any, of_models: bool = False
     ) -> Any:
         clock, kind = self.clock, self.timing.kind
-        expected = float(self.timing.expected(feature_sets, of_models=of_models).sum())
+        expected = float(self.timing.expected(feature_sets, of_models=of_models).sum()) + _PER_CALL
         clock.check(expected * clock.speed.of(kind))
         began = clock.elapsed
         done = function(feature_sets, *memory)
