@@ -229,36 +229,41 @@ def fit(context: click.Context, /, **given: Any) -> int:
     A quarter of the rows is held out for the test: training and search do not use them, and the figures printed at the
     end are those of these rows. Text, categories and missing cells (empty, NA, ?) need no preparation.
     """
-    from emsco.data.files import TableFile
+    from emsco.fitting.progress import doing
 
     options = FitOptions(**given)
     _check(options)
-    file = TableFile(options.data, encoding=options.file_encoding)
-    file.require([options.target, *options.drop])
-    features = [name for name in file.names if name != options.target and name not in options.drop]
-    prices = _prices(options, features)
-    X, y, n_rows = read_labelled(file, features, options.target)
-    learn, held_out = _held_out(y, 0.0 if options.test or options.no_test else options.test_size, options.seed)
+    with doing(f"reading {options.data.name}"):
+        from emsco.data.files import TableFile
+
+        file = TableFile(options.data, encoding=options.file_encoding)
+        file.require([options.target, *options.drop])
+        features = [name for name in file.names if name != options.target and name not in options.drop]
+        prices = _prices(options, features)
+        X, y, n_rows = read_labelled(file, features, options.target)
+        learn, held_out = _held_out(y, 0.0 if options.test or options.no_test else options.test_size, options.seed)
+        clf = classifier_of(options, prices, y[learn])
     _check_columns(X.take(learn), y[learn])
-    clf = classifier_of(options, prices, y[learn])
     missed, interrupted = _fit(clf, X.take(learn), y[learn], options.checkpoint)
     evaluation = None
-    if options.test is not None:
-        other = TableFile(options.test, encoding=options.file_encoding)
-        other.require([options.target])
-        known = [name for name in features if name in other.names]
-        evaluation = clf.evaluate(*read_labelled(other, known, options.target)[:2])
-    elif held_out.size:
-        evaluation = clf.evaluate(X.take(held_out), y[held_out])
-    clf.save(options.output, evaluation=evaluation, notes=_notes(context, options, n_rows, evaluation))
-    if options.checkpoint is not None and not interrupted:
+    with doing("testing"):
+        if options.test is not None:
+            other = TableFile(options.test, encoding=options.file_encoding)
+            other.require([options.target])
+            known = [name for name in features if name in other.names]
+            evaluation = clf.evaluate(*read_labelled(other, known, options.target)[:2])
+        elif held_out.size:
+            evaluation = clf.evaluate(X.take(held_out), y[held_out])
+        clf.save(options.output, evaluation=evaluation, notes=_notes(context, options, n_rows, evaluation))
+    if options.checkpoint is not None and not interrupted and not clf.timed_out_:
         options.checkpoint.unlink(missing_ok=True)
     _show(clf, options, evaluation, len(learn))
     if missed is not None:
         fail(f"{missed} The model was written, with point {clf.point_} in use.")
+    if options.checkpoint is not None and (interrupted or clf.timed_out_):
+        longer = "" if interrupted else " with a longer --time-limit, or without,"
+        click.echo(f"The same command{longer} continues from {options.checkpoint}.", err=True)
     if interrupted:
-        if options.checkpoint is not None:
-            click.echo(f"The same command continues from {options.checkpoint}.", err=True)
         return INTERRUPTED
     return 0 if missed is None else 1
 

@@ -115,7 +115,7 @@ class Clock:
     def __enter__(self) -> Self:
         event.register("numba:compile", self._listener)  # type: ignore[no-untyped-call]
         if self._line is not None:
-            self._draw(now=True)
+            self._draw()
             self._ticker = Ticker(self._draw)
         return self
 
@@ -125,6 +125,7 @@ class Clock:
             self._ticker.close()
         if self._line is not None:
             if kind is None:
+                self._line.note(self._text())
                 self._line(f"{drawn(1.0, _BAR)} 100 %, {minutes(monotonic() - self._started)}")
             self._line.close()
 
@@ -152,6 +153,8 @@ class Clock:
         """Begin a phase: it may take its share of the time that is left, and what later ones do not need."""
         with self._lock:
             now = self.elapsed
+            if self._line is not None:
+                self._line.note(self._text())
             self._spent[self._phase] += now - self._phase_began
             self._phase, self._phase_began = phase, now
             self._name, self._more, self._rest, self._first, self._last = phase, "", None, (now, 0.0), (now, 0.0)
@@ -278,7 +281,7 @@ class Clock:
             if self._line is None or (not now and monotonic() - self._drawn_at < _DRAWN):
                 return
             self._drawn_at = monotonic()
-            self._line(self._text(), now=now)
+            self._line(self._text())
 
     def _text(self) -> str:
         elapsed, rest, known = self.elapsed, self.rest(), bool(self._expected)

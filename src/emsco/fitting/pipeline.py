@@ -455,7 +455,8 @@ def deploy(
     """Train the points of the front, look at the calibration rows, once, and put all together."""
     clock, classes, policy = rehearsal.clock, aside.classes, settings.policy
     trained = _trained(settings, finished, aside, rehearsal)
-    clock.begin("calibrating")
+    if aside.calibration is not None:
+        clock.begin("calibrating")
     front, recipe = trained.front, trained.setup.recipe
     origin = Origin(
         kind="EMSCOClassifier",

@@ -33,12 +33,18 @@ class ProgressLine:
         self._text = ""
         self._width = 0  # characters on the line now
 
-    def __call__(self, text: str, *, now: bool = False) -> None:
-        """Show how far the work is; elsewhere than in a terminal ``now``, or if it is time to."""
+    def __call__(self, text: str) -> None:
+        """Show how far the work is."""
         self._text = text
         if is_live():
             self._rewrite(text[: get_terminal_size().columns - 1])
-        elif now or monotonic() - self._printed > _SECONDS:
+        elif monotonic() - self._printed > _SECONDS:
+            self._print()
+
+    def note(self, text: str) -> None:
+        """Show something that is worth a line of its own where lines are printed anew."""
+        self._text = text
+        if not is_live():
             self._print()
 
     def clear(self) -> None:
