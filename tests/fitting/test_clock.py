@@ -366,7 +366,7 @@ def test_ctrl_c_after_the_search_keeps_what_there_is(module, name, settings, mon
         return original(*given, **named)
 
     monkeypatch.setattr(module, name, interrupted)
-    clf = EMSCOClassifier(np.arange(1, 7), final_estimator="search", **{**FEW, **settings})
+    clf = EMSCOClassifier(np.arange(1, 7), final_estimator="search", choose="combined", **{**FEW, **settings})
     with pytest.warns(SearchInterruptedWarning, match=r"interrupted; \d+ of the \d+ points of the front are there"):
         clf.fit(X, y)
     assert n_calls > 1

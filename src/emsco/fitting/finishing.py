@@ -10,7 +10,7 @@ from emsco.fitting.race import Quick
 from emsco.scoring.front import Front, spread
 from emsco.scoring.judge import Judge, Task
 from emsco.search.base import TimeUpError
-from emsco.search.chains import MOST_LOOKED_FOR, SHORTLIST, Sureness, beginnings, finest, merged, orders
+from emsco.search.chains import MOST_LOOKED_FOR, SHORTLIST, Sureness, finest, merged, orders
 
 SETS_AT_ONCE = 16  # trained between two signs of progress
 _MOST_FINAL = 30  # designs of a front whose stages are trained again by a final learner of the user's
@@ -110,10 +110,7 @@ def pool_in_time(
     strong = _showing(asked, most, clock)
     found = orders(searching.sureness, task.prices, strong, most=max(most, 1), ends_early=True, affords=affords)
     clock.begin("training the final stages")
-    for i, order in enumerate(found):
-        short = finishing.shortened(order, clock.left() / (len(found) + 1 - i))
-        _train(beginnings(short), final, clock)
-        found[i] = short
+    found = [finishing.trained(order, clock.left() / (len(found) + 1 - i)) for i, order in enumerate(found)]
     designs = designs[spread(front, max(n_sets // 3 // _STAGES, 2))]
     designs = designs[: finishing.n_designs(designs)]
     _train(distinct_sets(designs), final, clock)

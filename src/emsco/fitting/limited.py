@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 import warnings
 
 import numpy as np
@@ -17,8 +18,8 @@ from emsco.fitting.settings import Settings
 from emsco.fitting.timing import Timing
 from emsco.scoring.choice import choose_point
 from emsco.scoring.front import Front, spread
-from emsco.scoring.judge import Judge
-from emsco.search.base import Search
+from emsco.scoring.judge import Judge, Task
+from emsco.search.base import Search, TimeUpError
 from emsco.search.bestfirst import CHAINS, BestFirst
 from emsco.search.chains import Order, Sureness, beginnings, ends_of, orders
 from emsco.search.exact.proof import Exact
@@ -27,6 +28,7 @@ _ORDERING = 0.4  # share of the time of the search that orders by the learner it
 _TRAINED = 0.5  # share of it that is kept for the stages of these orders
 _AROUND = 1.7  # time that final stages take, in that which all their feature sets take
 _REPRESENTING = 60  # points of a front
+_COUNTED = 20  # points that are counted by class in any case
 _SHORT = BestFirst(max_designs=6_000, focus=0.5, start=CHAINS)  # where there is no time for the search that was picked
 
 
@@ -100,20 +102,25 @@ class LimitedPace:
             until = 0.0 if self._proxy is None else _TRAINED * left
             found = orders(self.sureness, prices, affords=lambda sets: self._affords(sets, until))
             for n_left, order in zip(range(len(found), 0, -1), found, strict=True):
-                short = self.shortened(order, self.left() / n_left)
-                self._judge.cache.slots(beginnings(short))
-                self._orders.append(short)
+                self._orders.append(self.trained(order, self.left() / n_left))
         return self._orders
+
+    def trained(self, order: Order, seconds: float) -> Order:
+        """Train the sets that an order leads to; return one that ends where more would take longer than that."""
+        sets, ends = beginnings(order), ends_of(order)
+        n_sets, step = self._within(self.seconds(sets), seconds), self._timing.n_jobs
+        for i in range(0, n_sets, step):
+            try:
+                self._judge.cache.slots(sets[i : min(i + step, n_sets)])
+            except TimeUpError:
+                self.cut, n_sets = True, i
+                break
+        return order._replace(n_placed=[0, *ends][n_sets])
 
     def _affords(self, sets: BoolArray, until: float) -> bool:
         affords = self.asking(sets) <= self.left() - until
         self.cut |= not affords
         return affords
-
-    def shortened(self, order: Order, seconds: float) -> Order:
-        """Return an order that ends where further stages would take longer than that."""
-        n_sets = self._within(self.seconds(beginnings(order)), seconds)
-        return order._replace(n_placed=[0, *ends_of(order)][n_sets])
 
     def _within(self, seconds: FloatArray, left: float) -> int:
         n = int(np.searchsorted(np.cumsum(seconds), max(left, 0.0), side="right"))
@@ -147,36 +154,39 @@ def search_in_time(picked: Search, judge: Judge, timing: Timing, clock: Clock, *
     return _SHORT
 
 
-def points_in_time(
-    settings: Settings, front: Front, pick: int | None, judge: Judge, timing: Timing, clock: Clock
-) -> NDArray[np.intp]:
-    """Return the points that there is time to count by class and to train; one at least.
+def counted_in_time(settings: Settings, front: Front, pick: int | None, task: Task, clock: Clock) -> Front:
+    """Return the points that there is time to count by class; some at least.
 
-    First comes the one that will be put into use, then those that represent the front, then the fittest.
-
-    Parameters
-    ----------
-    settings : Settings
-    front : Front
-    pick : int or None
-        The default choice.
-    judge : Judge
-    timing : Timing
-        Of the learner of the front.
-    clock : Clock
+    First comes the one that will be put into use, ``pick`` if that is known, then those that represent the front, then
+    the fittest.
     """
-    first = first_choice(settings, front) if pick is None else pick
-    order = np.array(list(dict.fromkeys([first, *spread(front, _REPRESENTING).tolist(), *range(len(front))])))
+    n_points = clock.left() / 2 / (point_seconds(task) * clock.speed.of("counting"))
+    return _first_points(front, first_choice(settings, front) if pick is None else pick, max(n_points, _COUNTED))
+
+
+def trained_in_time(front: Front, first: int, timing: Timing, clock: Clock) -> tuple[Front, int]:
+    """Return the points that there is time to train, and which of them is the ``first``, which is always there."""
+    order = _in_order(front, first)
     acquired, exists = acquired_sets(front.designs[order])
     everything = np.ones((1, front.designs.shape[1]), dtype=np.bool_)
     sets, first_at = np.unique(np.concatenate([everything, acquired[exists]]), axis=0, return_index=True)
-    owner = np.concatenate([[0], np.nonzero(exists)[0]])[first_at]
-    seconds = np.full(len(order), point_seconds(judge.task) * clock.speed.of("counting"))
-    np.add.at(seconds, owner, timing.model_seconds(sets))
-    n_points = max(int(np.searchsorted(np.cumsum(seconds), clock.left(), side="right")), 1)
-    if n_points < len(front):
-        clock.cut(f"{n_points} of the {len(front)} points of the front were trained")
-    return np.sort(order[:n_points])
+    seconds = np.zeros(len(order))
+    np.add.at(seconds, np.concatenate([[0], np.nonzero(exists)[0]])[first_at], timing.model_seconds(sets))
+    n_points = int(np.searchsorted(np.cumsum(seconds), clock.left(), side="right"))
+    few = _first_points(front, first, max(n_points, 1))
+    kept = np.sort(order[: len(few)])
+    return few, int(np.flatnonzero(kept == first)[0])
+
+
+def _first_points(front: Front, first: int, n_points: float) -> Front:
+    if n_points >= len(front):
+        return front
+    return replace(front[np.sort(_in_order(front, first)[: int(n_points)])], certificate=None)
+
+
+def _in_order(front: Front, first: int) -> NDArray[np.intp]:
+    """Return all points, those that matter most first."""
+    return np.array(list(dict.fromkeys([first, *spread(front, _REPRESENTING).tolist(), *range(len(front))])))
 
 
 def first_choice(settings: Settings, front: Front) -> int:

@@ -23,7 +23,7 @@ from emsco.fitting.choosing import by_class, chosen
 from emsco.fitting.clock import Clock
 from emsco.fitting.finishing import pool, pool_in_time
 from emsco.fitting.forecast import forecast
-from emsco.fitting.limited import LimitedPace, first_choice, points_in_time, search_in_time
+from emsco.fitting.limited import LimitedPace, counted_in_time, first_choice, search_in_time, trained_in_time
 from emsco.fitting.memory import Memory
 from emsco.fitting.no_worse import choose_no_worse
 from emsco.fitting.probes import probing, settle
@@ -493,8 +493,13 @@ def _trained(settings: Settings, finished: Finished, aside: SetAside, rehearsal:
     clock, front, judge, setup = rehearsal.clock, finished.front, finished.judge, finished.setup
     clock.begin("training the front")
     if clock.is_limited:
-        points = points_in_time(settings, front, finished.pick, judge, setup.trainer.timing, clock)
-        front = front if points.size == len(front) else replace(front[points], certificate=None)
+        front = counted_in_time(settings, front, finished.pick, judge.task, clock)
     with clock.must():
         front = by_class(front, judge, aside.classes)
-    return train_front(settings, front, first_choice(settings, front), judge, setup, aside, rehearsal)
+    first = first_choice(settings, front)
+    if clock.is_limited:
+        front, first = trained_in_time(front, first, setup.trainer.timing, clock)
+    trained = train_front(settings, front, first, judge, setup, aside, rehearsal)
+    if len(trained.front) < len(finished.front):
+        clock.cut(f"{len(trained.front):,} of {len(finished.front):,} points of the front were trained")
+    return trained

@@ -92,9 +92,7 @@ def _train_points(
         ready = np.flatnonzero(~np.array(lacks))
         if not ready.size:
             raise
-        if isinstance(reason, TimeUpError):
-            clock.cut(f"{ready.size} of {len(front)} points of the front were trained")
-        else:
+        if isinstance(reason, KeyboardInterrupt):
             clock.warn(
                 f"interrupted while the front was trained; {ready.size} of its {len(front)} points are there.",
                 SearchInterruptedWarning,
