@@ -24,7 +24,7 @@ PHASES = {
     "searching": 35.0,
     "ordering features": 12.0,
     "training the final stages": 14.0,
-    "choosing thresholds": 13.0,
+    "choosing thresholds": 16.0,
     "judging the front": 12.0,  # of a model that is trained again
     "training the front": 12.0,
     "calibrating": 3.0,

@@ -28,7 +28,7 @@ _CHILDREN, _GENERATIONS = 90, 60  # feature sets of a generation, and generation
 _PER_DESIGN = 1.2e-4  # seconds that it takes to compare a design, apart from its feature sets
 _ASKED = 5  # feature sets that a slow learner is asked of for each place in an order
 _MERGED, _FEW_MERGED = 12_000, 1_500  # designs that are made of those of logistic, and of slower stages
-_PROMISING, _FEW_PROMISING = 700, 60  # of these, designs whose thresholds are all looked at
+_PROMISING, _FEW_PROMISING = 900, 120  # of these, designs whose thresholds are all looked at
 _POINTS = 1_000
 _FRONT_SETS = 60  # feature sets of a front of logistic stages
 
@@ -148,7 +148,7 @@ def walking_seconds(task: Task, n_designs: int) -> float:
 
 def counting_seconds(task: Task) -> float:
     """Return how long it takes to count a design at all thresholds."""
-    return 1e-3 + 6e-6 * task.y.size
+    return 1e-3 + 1.2e-6 * task.y.size
 
 
 def point_seconds(task: Task) -> float:

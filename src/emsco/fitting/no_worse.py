@@ -150,9 +150,10 @@ def _walked(
     y, n_classes = judge.task.y, judge.task.n_classes
     n_folds = int(folds.max()) + 1
     step = max(int(min(_CELLS // y.size, judge.cache.capacity) // max(stage_counts(designs).max(), 1)), 1)
+    until = clock.left() / 2  # for the thresholds of the front
     for i in range(0, len(designs), step):
         rows = np.arange(i, min(i + step, len(designs)))
-        if i and not clock.affords(_seconds(judge.task, len(rows), clock)):
+        if i and clock.left() - _seconds(judge.task, len(rows), clock) < until:
             clock.cut(f"{i:,} of {len(designs):,} designs were compared")
             return
         began = clock.elapsed

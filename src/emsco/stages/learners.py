@@ -67,7 +67,7 @@ def boosting_seconds(kind: str, model: Any, n_classes: int, n_rows: int, n_colum
     """
     n_rounds = getattr(model, "n_estimators", None) or model.max_iter
     leaves = min(_BOOSTED[kind][2], n_rows / _BOOSTED[kind][3])
-    each = 6e-4 + n_rows * (1.7e-7 + 2.2e-8 * n_columns) + 5e-6 * leaves * n_columns
+    each = 3e-4 + n_rows * (8e-8 + 1.1e-8 * n_columns) + 1.5e-6 * leaves * n_columns
     return n_rounds * (n_classes if n_classes > 2 else 1) * each
 
 
