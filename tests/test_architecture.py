@@ -21,6 +21,7 @@ LAYERS = (
     ("metrics",),
     ("storage",),
     ("report",),
+    ("service",),
     ("fitting",),
     ("estimators",),
     ("datasets",),

@@ -9,8 +9,8 @@ import emsco
 def test_all_is_what_is_there():
     assert set(emsco.__all__) == {
         "Accept", "Acquire", "BestFirst", "Comparison", "Decisions", "EMSCOClassifier", "EmscoError", "EmscoWarning",
-        "Evaluation", "Evolution", "Exact", "Front", "Guarantee", "Loss", "MultiStageClassifier", "Objective", "Prices",
-        "Recall", "Reject", "Session", "Stage", "compare", "load",
+        "Evaluation", "Evolution", "Exact", "Front", "Guarantee", "Loss", "Monitor", "MultiStageClassifier",
+        "Objective", "Prices", "Recall", "Reject", "Session", "Stage", "compare", "load",
     }  # fmt: skip
     for name in emsco.__all__:
         assert getattr(emsco, name).__name__ == name

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from emsco.deployed.comparison import Comparison, compare
     from emsco.deployed.decide import Decisions, Stage
     from emsco.deployed.evaluation import Evaluation
+    from emsco.deployed.monitor import Monitor
     from emsco.deployed.session import Accept, Acquire, Reject, Session
     from emsco.estimators import EMSCOClassifier, MultiStageClassifier, load
     from emsco.exceptions import EmscoError, EmscoWarning
@@ -35,6 +36,7 @@ __all__ = [
     "Front",
     "Guarantee",
     "Loss",
+    "Monitor",
     "MultiStageClassifier",
     "Objective",
     "Prices",
@@ -61,6 +63,7 @@ _HOME = {
     "Front": "scoring.front",
     "Guarantee": "promises.guarantee",
     "Loss": "scoring.objectives",
+    "Monitor": "deployed.monitor",
     "MultiStageClassifier": "estimators",
     "Objective": "scoring.objectives",
     "Prices": "prices.prices",

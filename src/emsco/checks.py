@@ -1,16 +1,17 @@
 """Checks of parameters that several steps share."""
 
+import os
 from typing import Any
 
-from joblib import effective_n_jobs
 import numpy as np
-from sklearn.utils import check_random_state
 
 from emsco.exceptions import InvalidParameterError
 
 
 def check_n_jobs(n_jobs: Any) -> int:
     """Return a number of workers as joblib understands it."""
+    from joblib import effective_n_jobs
+
     try:
         return int(effective_n_jobs(n_jobs))
     except (TypeError, ValueError) as error:
@@ -19,8 +20,18 @@ def check_n_jobs(n_jobs: Any) -> int:
         ) from error
 
 
+def n_threads(n_jobs: int) -> int:
+    """Return the number of threads of work that needs no process of its own: as OpenMP has, or more if asked for."""
+    from joblib import cpu_count
+
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return max(n_jobs, int(limit) if limit.isdigit() and int(limit) else cpu_count())
+
+
 def check_seed(random_state: Any) -> int:
     """Return the seed that a random_state gives."""
+    from sklearn.utils import check_random_state  # here: serving, which loads this file, does without scikit-learn
+
     try:
         return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
     except ValueError as error:

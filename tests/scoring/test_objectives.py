@@ -347,7 +347,7 @@ def test_objectives_survive_clone_and_pickle():
         (["coverage", Loss(np.zeros((3, 3)), 0)], "for 3 classes, y has 2"),
         (["coverage", Objective("fpr", late)], "has an Objective named 'fpr'"),
         (["coverage", Objective("combined", late)], "has an Objective named 'combined'"),
-        (["coverage", Objective("exits at", late)], "has an Objective named 'exits at'"),
+        (["coverage", Objective("early_threshold", late)], "named 'early_threshold'"),
         (["coverage", Objective("accuracy_low", late)], "has an Objective named 'accuracy_low'"),
         (["coverage", Objective("odd", lambda counts: [1.0])], r"'odd' must return a finite number for each of \d+"),
         (["coverage", Objective("odd", lambda counts: counts.n_stages / 0.0)], "'odd' must return a finite number"),

@@ -29,6 +29,7 @@ class FitOptions:
     guarantee: float | None
     confidence: float | None
     guarantee_per_class: bool
+    guarantee_rows: Path | None
     preset: str
     search: str | None
     time_limit: float | None
@@ -137,8 +138,8 @@ def threshold_of(options: FitOptions) -> Any:
             raise click.UsageError("with --guarantee, --threshold is one number: that of the search.")
         confidence, per_class = 0.95 if confidence is None else confidence, options.guarantee_per_class
         return Guarantee(accuracy, confidence, per_class=per_class, threshold=numbers[0] if numbers else None)
-    if confidence is not None or options.guarantee_per_class:
-        raise click.UsageError("--confidence and --guarantee-per-class go with --guarantee.")
+    if confidence is not None or options.guarantee_per_class or options.guarantee_rows is not None:
+        raise click.UsageError("--confidence, --guarantee-per-class and --guarantee-rows go with --guarantee.")
     if pairs:
         return {label.strip(): number for (label, _, _), number in zip(pairs, numbers, strict=True)}
     return numbers if len(numbers) > 1 else next(iter(numbers), None)

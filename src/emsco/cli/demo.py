@@ -107,4 +107,4 @@ def write_files(folder: Path) -> None:
     print("  prices.csv  the price of each feature: 10 if it is known without a test, else 100")
     print("  new.csv     four invented patients to decide")
     print("Next, in that folder:")
-    print("  emsco fit heart.csv --target DEATH_EVENT --costs prices.csv --drop time --threshold 0.8 --max-stages 3")
+    print("  emsco fit heart.csv --target DEATH_EVENT --costs prices.csv --drop time")

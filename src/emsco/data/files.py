@@ -147,7 +147,7 @@ class TableFile:
         import pyarrow
 
         try:
-            with pyarrow.OSFile(os.fsencode(self.path)) as file:
+            with self._opened() as file:
                 start = self._decompressed(file).read(_MAX_HEADER_BYTES)
         except (pyarrow.ArrowException, OSError, UnicodeError) as error:
             raise FileError(f"{self.path} cannot be read: {first_line(error)}") from error
@@ -173,6 +173,12 @@ class TableFile:
             return next(csv.reader([first], delimiter=self._delimiter))
         except csv.Error as error:
             raise FileError(f"the first line of {self.path} cannot be read: {error}.") from error
+
+    def _opened(self) -> Any:
+        """Return the file, open to be read."""
+        import pyarrow
+
+        return pyarrow.OSFile(os.fsencode(self.path))
 
     def _decompressed(self, file: Any) -> Any:
         """Return the stream of a file's contents."""
@@ -200,7 +206,7 @@ class TableFile:
                         yield block
                 return
             wanted = self.names if columns is None else list(columns)
-            with pyarrow.OSFile(os.fsencode(self.path)) as file:
+            with self._opened() as file:
                 reader = arrow_csv.open_csv(
                     self._decompressed(file),
                     read_options=arrow_csv.ReadOptions(
@@ -249,6 +255,32 @@ class TableFile:
             except pyarrow.ArrowInvalid:
                 continue
         return None
+
+
+class TableBytes(TableFile):
+    """The bytes of a CSV file, read as ``TableFile`` reads one.
+
+    Parameters
+    ----------
+    data : bytes
+    name : str
+        What errors call it.
+    """
+
+    def __init__(self, data: bytes, name: str) -> None:
+        _arrow()
+        self.path = Path(name)
+        self.is_parquet = False
+        self._data = data
+        self._encoding = "utf-8"
+        self._size = len(data)
+        self._n_read = 0.0
+        self.names = self._csv_names()
+
+    def _opened(self) -> Any:
+        import pyarrow
+
+        return pyarrow.BufferReader(self._data)
 
 
 def _without_missing(table: Any, missing: Sequence[str]) -> Any:

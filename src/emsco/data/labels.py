@@ -5,8 +5,6 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from emsco.data.table import is_missing
 from emsco.exceptions import InvalidTargetError, RareClassWarning, shown, warn
@@ -22,6 +20,9 @@ def check_target(y: Any, n_rows: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     InvalidTargetError
         Labels are missing, of the wrong number, continuous, or all of one class.
     """
+    from sklearn.utils.multiclass import check_classification_targets  # here: serving does without scikit-learn
+    from sklearn.utils.validation import column_or_1d
+
     if y is None:
         raise InvalidTargetError("This classifier requires y to be passed, but the target y is None.")
     try:

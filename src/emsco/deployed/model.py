@@ -27,6 +27,7 @@ from emsco.prices.prices import PriceList
 from emsco.promises.guarantee import Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Front
+from emsco.scoring.outlook import Outlook
 from emsco.scoring.rejection import RejectRule, as_rule
 from emsco.stages.base import StageModel
 
@@ -52,6 +53,8 @@ class Origin:
         Whether the stages are those of the final estimator and calibration, if these are set.
     learner : str or None
         Kind of boosted trees that won the race of final learners; None: logistic stages did, or there was no race.
+    retrained : bool
+        Whether the stages were trained again on other rows, which are now those behind the figures of the front.
     search : settings of a search, a record of them, or None
         What found the front; of a loaded one a record, ``{"kind": "Exact", ...}``, so that serving loads no search.
     search_seconds : float
@@ -73,6 +76,7 @@ class Origin:
     validation: int | float | str | None = None
     finished: bool = True
     learner: str | None = None
+    retrained: bool = False
     search: Any = None
     search_seconds: float = 0.0
     n_generations: int = 0
@@ -149,7 +153,8 @@ class Deployed:
         own = None if self.front is None else self.front.thresholds
         rules = policy.rules(self.classes, self.designs, own, self.promises)
         origin = replace(self.origin, parameters={**self.origin.parameters, "threshold": threshold})
-        return replace(self, policy=policy, rules=rules, origin=origin)
+        evaluation = self.evaluation if rules == self.rules else None  # that of other thresholds
+        return replace(self, policy=policy, rules=rules, origin=origin, evaluation=evaluation)
 
     @property
     def design(self) -> IntArray:
@@ -163,11 +168,25 @@ class Deployed:
         return self.rules[self.point]
 
     @property
+    def rule_of_everything(self) -> RejectRule:
+        """When buying everything at once is confident enough.
+
+        That is no point of the front: nothing is promised of it, and no thresholds were chosen with it.
+        """
+        searched = self.policy.searched_with
+        return self.rule if searched is None else as_rule(searched)
+
+    @property
     def promise(self) -> Promise | None:
         """What is promised of the design in use."""
         if not self.promises or self.policy.set_aside is None:
             return None
         return replace(self.promises[self.point], by_hand=self.point != self.chosen)
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """What to expect on new rows of the point that fit chose; None if unknown, or with other thresholds in use."""
+        return None if self.front is None or not self.policy.tunes else self.front.outlook
 
     @property
     def objectives(self) -> Sequence[Any] | None:
@@ -226,15 +245,16 @@ class Deployed:
             )
         return TrainedCascade(self.encoder, stages, prices.paid(sets), n_classes=self.classes.size)
 
-    def decide(self, X: Any, *, n_jobs: int = 1) -> Decisions:
+    def decide(self, X: Any, *, n_jobs: int | None = None) -> Decisions:
         """Decide each row with as few purchases as its design allows, or reject it; see ``EMSCOClassifier.decide``."""
         decisions = self.decisions(Table(X), self.cascade, self.rule, n_jobs=n_jobs)
         return replace(decisions, sets=acquired_sets(self.design[None])[0][0])
 
-    def decisions(self, table: Table, cascade: TrainedCascade, rule: RejectRule, *, n_jobs: int = 1) -> Decisions:
+    def decisions(
+        self, table: Table, cascade: TrainedCascade, rule: RejectRule, *, n_jobs: int | None = None
+    ) -> Decisions:
         """Return what stages of this model, those in use or others, decide by a rule."""
-        confidence, code, stage = cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs)
-        conclusive = rule.confident(confidence, code, stage)
+        confidence, code, stage, conclusive = cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs)
         label = np.ma.MaskedArray(self.classes.take(code), mask=~conclusive)
         return Decisions(label, conclusive, confidence, stage, cascade.paid.take(stage), table.index)
 
@@ -317,12 +337,10 @@ class Deployed:
             cascade = self.cascade_of(design)
             return result_of(self.decisions(table, cascade, rule), truth, self.classes, cascade.paid.tolist())
 
-        # Buying everything is no point of the front: nothing is promised of it, and no thresholds were chosen with it.
-        searched = self.policy.searched_with
         at_once = np.zeros(self.prices.n_units, dtype=np.int64)
         return Evaluation(
             points=tuple(result(design, rule) for design, rule in zip(self.designs, self.rules, strict=True)),
-            everything=result(at_once, self.rule if searched is None else as_rule(searched)),
+            everything=result(at_once, self.rule_of_everything),
             always=result(at_once, as_rule(0.0)),
             classes=tuple(self.classes.tolist()),
             front=self.front,

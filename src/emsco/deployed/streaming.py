@@ -80,21 +80,20 @@ def predict_file(
         bought.append("; ".join(([bought[-1]] if bought else []) + list(stage.features)))
     if escape_formulas:
         labels, bought = [escaped_text(text) for text in labels], [escaped_text(text) for text in bought]
-    rule = model.rule
     parquet = Path(target).suffix.lower() == ".parquet"
     totals = Totals(0, 0, [0] * len(model.stages), 0.0)
 
     def decide(block: Any, kept: Any) -> Any:
         try:
             table = Table(block)
-            confidence, code, stage = model.cascade.outcomes(table, model.positions(table), rule, n_jobs=n_jobs)
+            outcomes = model.cascade.outcomes(table, model.positions(table), model.rule, n_jobs=n_jobs)
         except InvalidInputError as error:
             if not totals.n_rows:
                 raise
             raise InvalidInputError(
                 f"{error} (Rows are counted from row {totals.n_rows:,} of {source.path}.)"
             ) from error
-        conclusive = rule.confident(confidence, code, stage)
+        confidence, code, stage, conclusive = outcomes
         left = np.bincount(stage, minlength=len(totals.left))
         totals.n_rows += len(stage)
         totals.n_conclusive += int(conclusive.sum())

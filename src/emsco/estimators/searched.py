@@ -87,7 +87,9 @@ class EMSCOClassifier(StagedClassifier):
     random_state : int, RandomState or None
         Seed of the split, the search, and random estimators.
     n_jobs : int or None
-        Number of workers. The result does not depend on it.
+        Number of processes that train an ``estimator`` of your own. Logistic and LightGBM stages are trained in threads
+        of this process: as many as OpenMP uses (``OMP_NUM_THREADS``, else all cores), or more if ``n_jobs`` is larger.
+        The result does not depend on either.
     time_limit : float or None
         Seconds that the whole fit may take, about. The best front found by then is trained; what was cut short is in
         ``timed_out_``. The result then depends on the speed of the machine. None: no limit. The compilation of kernels,
@@ -122,8 +124,8 @@ class EMSCOClassifier(StagedClassifier):
     learner_ : str
         What the stages in use are: "logistic", boosted trees ("light", "medium" or "deep"), or "given".
     outlook_ : Outlook or None
-        What to expect of the point in use on new rows, with the luck of its choice taken out; None after ``use``, or if
-        the point was chosen otherwise than by "no_worse".
+        What to expect of the point in use on new rows, with the luck of its choice taken out; None if another point or
+        other thresholds are in use, or if the point was chosen otherwise than by "no_worse".
     finished_ : bool
         Whether the stages in use are those of ``final_estimator`` and ``calibration``, if these are set; False if their
         training was interrupted.
@@ -284,7 +286,7 @@ class EMSCOClassifier(StagedClassifier):
     def outlook_(self) -> Outlook | None:
         """What to expect of the point in use on new rows, with the luck of its choice taken out; None if unknown."""
         deployed = self.deployed_
-        return the_front(deployed).outlook if deployed.point == deployed.chosen else None
+        return deployed.outlook if deployed.point == deployed.chosen else None
 
     @property
     def point_(self) -> int:

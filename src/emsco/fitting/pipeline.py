@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray, IntArray
+from emsco.checks import n_threads
 from emsco.data.labels import check_target, known_codes, plain_classes
 from emsco.data.splits import check_columns, is_folds, make_folds, split_rows
 from emsco.data.table import Table, check_size
@@ -25,7 +26,7 @@ from emsco.fitting.finishing import pool, pool_in_time
 from emsco.fitting.forecast import forecast
 from emsco.fitting.limited import LimitedPace, counted_in_time, first_choice, search_in_time, trained_in_time
 from emsco.fitting.memory import Memory
-from emsco.fitting.no_worse import choose_no_worse
+from emsco.fitting.no_worse import MARGIN, choose_no_worse
 from emsco.fitting.probes import probing, settle
 from emsco.fitting.promising import promise_of_each
 from emsco.fitting.proxy import Proxy
@@ -42,7 +43,7 @@ from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER, check_objectives
 from emsco.scoring.rejection import RejectRule
-from emsco.search.auto import BARELY, Auto
+from emsco.search.auto import BARELY, BRIEFLY, Auto
 from emsco.search.base import OUT_OF_TIME, History, Run, Search, Searched, TimeUpError
 from emsco.stages.estimator import check_estimator_usable
 from emsco.stages.recipe import Recipe
@@ -135,12 +136,10 @@ def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = 
     judge = Judge(task, setup.trainer, store, fast=settings.estimator is None)
     history: History = []
     journal = None if memory is None else memory.journal(history)
-    run = Run(streams.search, settings.n_jobs, clock, history, journal)
+    run = Run(streams.search, n_threads(settings.n_jobs), clock, history, journal)
     proxy = make_proxy(settings, task, setup, rehearsal)
-    if proxy is not None and isinstance(settings.search, Auto):
-        settings = replace(settings, search=BARELY)
     pace = LimitedPace(clock, judge, setup.trainer.timing, partial(Proxy, rehearsal, setup.recipe.encoding), proxy)
-    searched = search(settings, judge, run, setup, pace)
+    searched = search(settings, judge, run, setup, pace, _picked(settings, task, proxy, takes_over=final is not None))
     finished = finish_front(settings, searched.front, judge, setup, final, rehearsal, memory, proxy, pace)
     conclude = partial(deploy, settings, given, read, aside, rehearsal, run, searched, finished)
     try:
@@ -266,11 +265,13 @@ def _expect(
 ) -> None:
     """Tell the clock how long the phases from the search on will take; before the race with a chance of each end."""
     n_jobs, fast = settings.n_jobs, settings.estimator is None
-    picked = settings.search.picked(task, fast=fast) if isinstance(settings.search, Auto) else settings.search
+    searching = _picked(settings, task, None, takes_over=final is not None)
+    if isinstance(searching, Auto):
+        searching = searching.picked(task, fast=fast)
     timing, stages = rehearsal.timing(recipe, n_jobs=n_jobs), None
     if final is not None or (chance < 1 and _races(settings)):
         stages = final_stages(rehearsal, final, n_jobs=n_jobs)
-    seconds = forecast(task, picked, timing, fast=fast, final=stages, chance=chance)
+    seconds = forecast(task, searching, timing, fast=fast, final=stages, chance=chance)
     if chance < 1 and _races(settings):
         seconds["racing final learners"] = race_seconds(rehearsal, recipe, n_jobs=n_jobs)
     rehearsal.clock.expect(seconds | {"calibrating": 0.0 if settings.policy.set_aside is None else 1.0})
@@ -310,11 +311,21 @@ def make_proxy(settings: Settings, task: Task, setup: Setup, rehearsal: Rehearsa
     return Proxy(rehearsal, recipe.encoding) if slow and task.tunes else None
 
 
-def search(settings: Settings, judge: Judge, run: Run, setup: Setup, pace: LimitedPace) -> Searched:
+def _picked(settings: Settings, task: Task, proxy: Proxy | None, *, takes_over: bool) -> Search:
+    """Return the search: that of the user, or the one that suits; a brief one where another learner takes over."""
+    if not isinstance(settings.search, Auto) or not task.tunes:
+        return settings.search
+    if proxy is not None:
+        return BARELY
+    return BRIEFLY if takes_over else settings.search
+
+
+def search(settings: Settings, judge: Judge, run: Run, setup: Setup, pace: LimitedPace, searching: Search) -> Searched:
     """Search designs; where that ended early, the front is the best found so far."""
     clock = setup.trainer.clock
     clock.begin("searching")
-    searching = _in_time(settings, judge, run, setup, pace) if clock.is_limited else settings.search
+    if clock.is_limited:
+        searching = _in_time(settings, judge, run, setup, pace, searching)
     try:
         searched = searching.search(judge, run)
     except TimeUpError:
@@ -333,21 +344,21 @@ def search(settings: Settings, judge: Judge, run: Run, setup: Setup, pace: Limit
     return searched
 
 
-def _in_time(settings: Settings, judge: Judge, run: Run, setup: Setup, pace: LimitedPace) -> Search:
+def _in_time(settings: Settings, judge: Judge, run: Run, setup: Setup, pace: LimitedPace, searching: Search) -> Search:
     """Return a search that there is time for; before it, one classifier of all features is trained in any case."""
     clock, task = setup.trainer.clock, judge.task
     with clock.must():  # a front of one point, whatever happens; it also tells how fast the learner is
         judge.cache.slots(np.ones((1, task.prices.n_units), dtype=np.bool_))
     if not clock.affords(0.0):
         clock.cut(f"one classifier of all features, the least that a fit needs, was there after {clock.elapsed:.3g} s")
-    automatic = isinstance(settings.search, Auto)
-    picked = settings.search.picked(task, fast=judge.fast) if isinstance(settings.search, Auto) else settings.search
+    picked = searching.picked(task, fast=judge.fast) if isinstance(searching, Auto) else searching
     run.pace = pace
     if run.journal is not None and run.journal.phase == type(picked).__name__:
-        return settings.search  # it goes on
-    short = search_in_time(picked, judge, setup.trainer.timing, clock, given=not automatic)
+        return searching  # it goes on
+    given = not isinstance(settings.search, Auto)
+    short = search_in_time(picked, judge, setup.trainer.timing, clock, given=given)
     if short is picked:
-        return settings.search
+        return searching
     run.journal = None  # which is of the search that a run without a limit would use
     return short
 
@@ -439,7 +450,7 @@ def _front_of(settings: Settings, designs: IntArray, judge: Judge, rehearsal: Re
         front = tune(designs, judge, kept=[(pick.design, pick.exit_at)], clock=clock)
     rule = (pick.exit_at if pick.design.max() > 0 else 0.0, 0.0)
     kept = (front.designs == pick.design).all(axis=1) & (np.asarray(front.thresholds) == rule).all(axis=1)
-    return replace(front, margin=pick.margin, outlook=pick.outlook), int(kept.argmax())
+    return replace(front, margin=MARGIN, outlook=pick.outlook), int(kept.argmax())
 
 
 def deploy(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import IntArray
+from emsco.checks import n_threads
 from emsco.data.encoding import Encoder
 from emsco.data.splits import Folds
 from emsco.data.table import Rows, StackedTable, Table
@@ -125,6 +126,8 @@ class Rehearsal:
         problem, everyone = self.problems(recipe.encoding)[0][0], int(self.codes[self.learn].size)
         folds = tuple(train.size for train, _ in self.folds or []) or (everyone,)
         whole = everyone if self.crosses else 0 if recipe.is_batched(problem) else folds[0]
+        if recipe.estimator is None or recipe.kind is not None:
+            n_jobs = n_threads(n_jobs)
         return Timing(recipe, problem, folds[:n_folds], whole, n_jobs, self.clock.speed)
 
     def timed(self, trainer: StageTrainer, recipe: Recipe, *, n_jobs: int, n_folds: int | None = None) -> TimedTrainer:

@@ -83,7 +83,8 @@ def retrain(
         with Clock(verbose=settings.verbose) as clock:
             again = _front_again(deployed, settings, given, codes, clock)
     _check_kinds(deployed, again)
-    return replace(again, notes=deployed.notes)
+    # Nobody has seen the new calibration rows: the point in use is the one that was chosen before.
+    return replace(again, notes=deployed.notes, chosen=deployed.point)
 
 
 def _arranged(deployed: Deployed, X: Any, name: str) -> Table:
@@ -94,7 +95,7 @@ def _arranged(deployed: Deployed, X: Any, name: str) -> Table:
     missing = [column for column, position in zip(deployed.column_names, positions, strict=True) if position is None]
     if missing:
         raise MissingColumnError(
-            f"{name} lacks the columns {shown(missing)}; the stages are trained again on the columns of fit."
+            f"lacks the columns {shown(missing)}; the stages are trained again on the columns of fit.", parameter=name
         )
     known = [position for position in positions if position is not None]
     return ArrangedTable(table, known, deployed.column_names, named=deployed.named)
@@ -153,7 +154,7 @@ def _front_again(deployed: Deployed, settings: Settings, given: Given, codes: In
         front=front,
         promises=(),
         evaluation=None,
-        origin=replace(deployed.origin, validation=rehearsal.judged_by),
+        origin=replace(deployed.origin, validation=rehearsal.judged_by, retrained=True),
     )
     return _promised(again, plans, aside)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, binom
 
 from emsco.arrays import FloatArray, IntArray
 from emsco.exceptions import InvalidParameterError
@@ -21,7 +20,7 @@ from emsco.scoring.rejection import NEVER, RejectRule, as_rule, check_threshold
 
 _CANDIDATES = 100  # thresholds of a sequence at most; of 30 to 100, more keep slightly more coverage (benchmarks)
 _HOPELESS = 0.9  # predicted p-value from which on a threshold of a class is not worth a place in its sequence
-_HOPES = (2.0, 1.0, 0.0)  # standard deviations by which a promise is expected to be kept
+_HOPES = (2.0, 1.0, 0.0, -1.0)  # standard deviations by which a promise is expected to be kept; below, it is hopeless
 _MOST_ROWS = 10**7
 
 
@@ -136,6 +135,8 @@ class Check:
         n = self.n_rows - self.n_lost
         if n <= self.n_errors:
             return 0.0
+        from scipy.stats import beta
+
         return floor(1000 * float(beta.ppf(self.level, n - self.n_errors, self.n_errors + 1))) / 1000
 
 
@@ -243,7 +244,7 @@ class Promise:
                 needed += f" With {_percent(share)} of the rows calibrating, that is {_rows(check.n_needed, share)}."
         supported = check.supported
         if supported > 0.5:
-            needed += f" At the first threshold looked at, these rows support {_percent(supported)}."
+            needed += f" A promise of {_percent(supported)} would have held at the first threshold looked at."
         return needed
 
 
@@ -261,6 +262,8 @@ def least_rows(accuracy: float, level: float) -> int:
 
 def p_values(n_rows: IntArray, n_errors: IntArray, accuracy: float) -> FloatArray:
     """Return the probability of at most so many errors among so many rows of which a share ``accuracy`` is right."""
+    from scipy.stats import binom  # here: it takes a second to load, and serving makes no promises
+
     return np.asarray(binom.cdf(n_errors, n_rows, 1 - accuracy))
 
 
@@ -295,6 +298,8 @@ class _Sequence:
 
         Both samples are noisy: the rows to come, and the pilot rows that predict them.
         """
+        from scipy.stats import binom
+
         n_labelled = n / self.n_pilot * self.n_rows
         evidence = np.round(n / self.n_pilot * (self.n_rows - self.n_lost))
         allowed = binom.ppf(self.level, evidence, 1 - accuracy) - 0.5
@@ -339,10 +344,14 @@ class Plan:
     sequences: tuple[_Sequence, ...]
     floors: FloatArray
 
-    def hope(self, n_rows: int) -> float:
-        """Return how probable it is that so many calibration rows support the promise, in standard deviations."""
+    def hopes(self, n_rows: int) -> tuple[float, float]:
+        """Return how probable it is that so many calibration rows support the promise, in standard deviations.
+
+        Of every class, and of some class: the same if there is one promise for all.
+        """
         margins = (s.margins(n_rows, self.guarantee.accuracy)[s.first : s.last + 1] for s in self.sequences)
-        return float(min(margin.max(initial=-np.inf) for margin in margins))
+        best = [float(margin.max(initial=-np.inf)) for margin in margins]
+        return min(best), max(best)
 
 
 def plan(guarantee: Guarantee, pilot: Answers, *, n_classes: int, n_rows: int) -> Plan:
@@ -381,9 +390,9 @@ def plan(guarantee: Guarantee, pilot: Answers, *, n_classes: int, n_rows: int) -
 
 
 def hopeful(plans: list[Plan], n_rows: int) -> NDArray[np.intp]:
-    """Return the plans that will probably succeed; if there are none, those that may."""
-    hope = np.array([plan.hope(n_rows) for plan in plans])
-    found = (np.flatnonzero(hope >= margin) for margin in _HOPES)
+    """Return the plans that will probably succeed; if there are none, those that may, or may for some class."""
+    hopes = np.array([plan.hopes(n_rows) for plan in plans]).reshape(-1, 2)
+    found = (np.flatnonzero(hope >= margin) for hope in hopes.T for margin in _HOPES)
     return next((points for points in found if points.size), np.empty(0, dtype=np.intp))
 
 

@@ -15,6 +15,7 @@ from emsco.deployed.evaluation import Evaluation
 from emsco.report.summary import summarise
 
 _TEMPLATES = files("emsco.report") / "templates"
+_SCRIPTS = ("draw.js", "theme.js", "classes.js", "outlook.js", "budget.js", "page.js")
 
 
 def write_report(
@@ -58,28 +59,44 @@ def render_report(
     return render_page(summarise(clf.deployed_, evaluation=evaluation, notes=notes))
 
 
-def render_page(summary: Mapping[str, Any]) -> str:
+def render_page(summary: Mapping[str, Any], *, links: str = "", extra_style: str = "") -> str:
     """Return the page of a summary.
 
-    The summary is embedded as JSON and reaches the document as text only, and the policy lets no other script or style
-    run than the page's own: a column may have any name.
+    Parameters
+    ----------
+    summary : mapping
+    links : str
+        HTML of links to other pages, at the top; none in a page that is a file.
+    extra_style : str
+        CSS of what the links need.
     """
-    style = _template("report.css")
-    script = "".join(map(_template, ("draw.js", "classes.js", "outlook.js", "page.js")))
-    parts = {
-        "policy": (
-            f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
-            "base-uri 'none'; form-action 'none'"
-        ),
-        "style": style,
-        "script": script,
-        "data": _embedded_json(summary),
-    }
+    style, script = template("report.css") + extra_style, "".join(map(template, _SCRIPTS))
+    return fill(template("report.html"), style=style, script=script, data=summary, links=links)
+
+
+def fill(page: str, *, style: str, script: str, data: Any, connects: bool = False, **parts: str) -> str:
+    """Return a page with its style, its script and its data.
+
+    The data are embedded as JSON and reach the document as text only, and the policy lets no other script or style run
+    than the page's own: a column may have any name.
+    """
+    policy = policy_of(script, style, connects=connects)
+    places = {"policy": policy, "style": style, "script": script, "data": _embedded_json(data), **parts}
     # All places are filled in one pass: what is put into one is not searched for others.
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _template("report.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: places[place[1]], page)
 
 
-def _template(name: str) -> str:
+def policy_of(script: str, style: str, *, connects: bool = False) -> str:
+    """Return the content security policy of a page; ``connects`` if it asks its own service."""
+    asks = "connect-src 'self'; " if connects else ""
+    return (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; {asks}img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def template(name: str) -> str:
+    """Return a file that pages are made of."""
     return (_TEMPLATES / name).read_text(encoding="utf-8")
 
 

@@ -9,7 +9,8 @@ from emsco.deployed.model import Deployed, the_front
 from emsco.report.learning import learning_record, timed_out_words
 from emsco.report.outlook import outlook_record
 from emsco.scoring.front import Front
-from emsco.scoring.rejection import NEVER, RejectRule
+from emsco.scoring.rejection import NEVER
+from emsco.scoring.thresholds import rule_words
 from emsco.scoring.words import never_bought
 
 
@@ -142,8 +143,7 @@ def facts_record(model: Deployed) -> dict[str, Any]:
 
 def _threshold(model: Deployed) -> float | str:
     """Return the threshold in use: a number, or a text with its origin if it was not given."""
-    rule: RejectRule = model.rule
-    words = rule.in_words(model.classes.tolist())
+    words = rule_words(model.rule, len(model.stages), model.classes.tolist())
     if model.policy.word:
         return f"{model.policy.word}: {words}"
-    return words if rule.number is None else rule.number
+    return words if model.rule.number is None else model.rule.number

@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta, norm
 
 from emsco.exceptions import InvalidParameterError
 
@@ -30,6 +29,8 @@ def binomial_intervals(
     n_hits: NDArray[np.int64], n: NDArray[np.int64], level: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the lower and upper ends of the exact confidence intervals of many shares."""
+    from scipy.stats import beta  # here: it takes a second to load, and serving needs no interval at once
+
     tail, missed = (1 - level) / 2, n - n_hits
     low = np.where(n_hits > 0, beta.ppf(tail, np.maximum(n_hits, 1), missed + 1), 0.0)
     high = np.where(missed > 0, beta.ppf(1 - tail, n_hits + 1, np.maximum(missed, 1)), 1.0)
@@ -40,6 +41,8 @@ def mean_intervals(
     left: NDArray[np.int64], paid: NDArray[np.float64], level: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ends of the normal confidence intervals of mean costs; parameters as in ``mean_and_error``."""
+    from scipy.stats import norm
+
     mean, error = mean_and_error(left, paid)
     margin = norm.ppf((1 + level) / 2) * error
     return np.maximum(mean - margin, 0.0), mean + margin

@@ -59,7 +59,7 @@ def orders(
     """
     by_gain = _Growing(sureness, prices, strong, most, per_price=False, ends_early=ends_early)
     growing = [by_gain]
-    if np.unique(prices.prices).size > 1 or prices.groups.any():
+    if np.unique(prices.prices).size > 1 or prices.groups.any() or prices.sources:
         growing.append(_Growing(sureness, prices, strong, most, per_price=True, ends_early=ends_early))
     waiting = growing
     while waiting := [order for order in waiting if not order.is_done]:

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from functools import cache, partial
-import os
 from typing import Any
 import zlib
 
-from joblib import Parallel, cpu_count, delayed
+from joblib import Parallel, delayed
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
+from emsco.checks import n_threads
 from emsco.exceptions import InvalidEstimatorError
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, outcomes_of
 from emsco.stages.problem import Problem
@@ -65,7 +65,7 @@ class EstimatorTrainer:
     def run(self, tasks: list[Any]) -> list[Any]:
         """Return what calls return, in order; they run beside each other."""
         if self._in_threads:
-            return list(Parallel(n_jobs=max(self._n_jobs, _n_threads()), backend="threading", batch_size=1)(tasks))
+            return list(Parallel(n_jobs=n_threads(self._n_jobs), backend="threading", batch_size=1)(tasks))
         return list(Parallel(n_jobs=self._n_jobs)(tasks))
 
     @property
@@ -114,12 +114,6 @@ def _with_one_thread(function: Any, *arguments: Any) -> Any:
         return function(*arguments)
     with _threads().limit(limits=1, user_api="openmp"):
         return function(*arguments)
-
-
-def _n_threads() -> int:
-    """Return how many threads OpenMP uses."""
-    limit = os.environ.get("OMP_NUM_THREADS", "")
-    return int(limit) if limit.isdigit() and int(limit) else cpu_count()
 
 
 @cache

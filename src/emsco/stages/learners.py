@@ -12,7 +12,7 @@ from emsco.exceptions import InvalidParameterError
 # From few and noisy rows to many rows with interactions; the race tries all.
 _BOOSTED = {
     "light": (120, 0.06, 12, 10, 2.0, 0.6, 0.8),
-    "medium": (120, 0.1, 24, 10, 1.0, 0.5, 0.8),
+    "medium": (300, 0.06, 31, 10, 1.0, 0.5, 0.8),
     "deep": (200, 0.1, 31, 20, 0.05, 1.0, 1.0),
 }
 BOOSTED = tuple(_BOOSTED)

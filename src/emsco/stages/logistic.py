@@ -8,7 +8,6 @@ import warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from emsco.stages import _logistic as kernel
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes
@@ -96,6 +95,8 @@ class LogisticTrainer:
 
         self._run(task, len(feature_sets))
         if sum(n_failed):
+            from sklearn.exceptions import ConvergenceWarning  # here: serving does without scikit-learn
+
             warnings.warn(
                 f"{sum(n_failed)} of {len(feature_sets)} logistic regressions did not converge; is a column on a scale "
                 "of its own?",

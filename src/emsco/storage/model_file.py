@@ -1,6 +1,7 @@
 """Model files: trained classifiers as versioned JSON and arrays, no pickle; ``docs/model-file.md`` has the format."""
 
 from dataclasses import replace
+from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,15 @@ def load_deployed(path: str | PathLike[str]) -> Deployed:
     ModelFileError
         There is no such file, or it is damaged, of another kind, or written by a newer version.
     """
+    return load_versioned(path)[0]
+
+
+def load_versioned(path: str | PathLike[str]) -> tuple[Deployed, str]:
+    """Read what ``save`` wrote, and return it with the SHA-256 checksum of the bytes that were read."""
     source = _path(path)
     data = read_bytes(source)
     try:
-        return from_members(unpack(data))
+        return from_members(unpack(data)), sha256(data).hexdigest()
     except ModelFileError as error:
         raise ModelFileError(f"{str(source)!r} cannot be loaded: {error}") from error
 

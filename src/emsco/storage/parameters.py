@@ -250,14 +250,16 @@ def costs_from_json(record: Fields) -> Costs:
 def price_list_to_json(prices: PriceList) -> dict[str, Any]:
     """Return what units cost, from which the rest of a price list follows; columns are given by position."""
     names = prices.unit_names
+    derived = {names[u]: [names[s] for s in sources] for u, sources in enumerate(prices.sources) if sources}
     return {
         "units": {name: list(columns) for name, columns in zip(names, prices.unit_columns, strict=True)},
-        "price": dict(zip(names, prices.prices.tolist(), strict=True)),
+        "price": {name: p for name, p in zip(names, prices.prices.tolist(), strict=True) if name not in derived},
         "groups": {
             group: [name for name, member in zip(names, members, strict=True) if member]
             for group, members in zip(prices.group_names, prices.groups.T, strict=True)
         },
         "discount": {names[unit]: float(prices.own_prices[unit]) for unit in np.flatnonzero(prices.groups.any(axis=1))},
+        **({"derived": derived} if derived else {}),
         "overhead": prices.overhead,
         "parallel": prices.parallel,
     }
@@ -266,10 +268,10 @@ def price_list_to_json(prices: PriceList) -> dict[str, Any]:
 def prices_from_json(record: Fields) -> Prices:
     """Return prices whose units list columns by name, or by position as text.
 
-    Files that know neither overhead nor parallel prices have none.
+    Files that know no overhead, parallel prices or derived units have none.
     """
     parts: dict[str, Any] = {}
-    for name in ("units", "groups"):
+    for name in ("units", "groups", *(["derived"] if "derived" in record else [])):
         part = record.part(name)
         parts[name] = {key: [str(member) for member in part.items(key)] for key in part}
     if "overhead" in record:
@@ -281,7 +283,7 @@ def prices_from_json(record: Fields) -> Prices:
 
 def _prices_to_json(prices: Prices) -> dict[str, Any]:
     record: dict[str, Any] = {}
-    for name in ("units", "groups"):
+    for name in ("units", "groups", *(["derived"] if prices.derived else [])):
         record[name] = {str(key): [str(m) for m in members] for key, members in getattr(prices, name).items()}
     for name in ("price", "discount"):
         record[name] = {str(key): float(value) for key, value in getattr(prices, name).items()}

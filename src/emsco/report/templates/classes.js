@@ -16,9 +16,6 @@ function leastFound(figures) {
   return rows.length ? rows.reduce((a, b) => (b[RECALL] < a[RECALL] ? b : a)) : null;
 }
 
-/** A problem is marked by a sign and a word, not only by its colour. */
-const problem = (words) => h("span", { class: "problem" }, h("span", { "aria-hidden": "true" }, "⚠ "), words);
-
 const worstCell = (value) =>
   value === null ? "–" : value > 0 ? percent(value) : [percent(value), " ", problem("a class is never found")];
 

@@ -19,6 +19,9 @@ const h = (tag, attributes, ...children) => fill(document.createElement(tag), at
 const s = (tag, attributes, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 const byId = (id) => document.getElementById(id);
 
+/** A problem is marked by a sign and a word, not only by its colour. */
+const problem = (words) => h("span", { class: "problem" }, h("span", { "aria-hidden": "true" }, "⚠ "), words);
+
 const percent = (x) => (x === null ? "–" : `${(100 * x).toFixed(1)}\u00a0%`);
 const wholePercent = (x) => (x === null ? "–" : `${(100 * x).toFixed(0)}\u00a0%`);
 

@@ -42,7 +42,7 @@ function drawHeader() {
   const figures = judged(point);
   const stages = point.price.length === 1 ? "one stage" : `up to ${point.price.length} stages`;
   const nBought = point.design.filter((stage) => stage >= 0).length;
-  const some = nBought < units.length ? `up to ${nBought} of ` : "";
+  const some = nBought < units.length ? `${point.price.length > 1 ? "up to " : ""}${nBought} of ` : "";
   byId("headline").textContent =
     data.threshold > 1
       ? "A classifier that gives no labels, because its promise cannot be made."
@@ -63,12 +63,11 @@ function drawHeader() {
   } else {
     basis.classList.add("warning");
     basis.textContent =
-      `${which}${whole(data.n_validation)} ${judgedRows}. These rows also selected the design, so the figures ` +
-      "are optimistic: hold out rows, and evaluate the design on them.";
+      `${which}${whole(data.n_validation)} ${judgedRows}. ${data.selected} Hold out rows, and evaluate the design on them.`;
   }
   const interval = (name, text) => {
     const ends = hasTest && figures[`${name}_interval`];
-    return ends ? spanText(ends, text) : null;
+    return ends && ends[0] !== ends[1] ? spanText(ends, text) : null;
   };
   const answered = figures.n_rows - figures.rejected;
   const right = figures.right
@@ -337,7 +336,7 @@ function drawScatter() {
   );
   const silent = shown.length - accuracies.length;
   byId("scatter-note").textContent =
-    `On ${plural(data.n_validation, `${data.judged} row`)}, which also selected the points. ` +
+    `On ${plural(data.n_validation, `${data.judged} row`)}. ${data.selected} ` +
     (silent > 1 ? "The crosses at the bottom give no label, so their accuracy is undefined." : "") +
     (silent === 1 ? "The cross at the bottom gives no label, so its accuracy is undefined." : "");
   markPicked();
@@ -569,7 +568,7 @@ function drawDesign() {
     ? `${plural(flow.rejected, "row")} of ${whole(flow.n_rows)} (${percent(flow.rejected / flow.n_rows)})`
     : "A case that is still undecided";
   const fate = `${flow && flow.rejected !== 1 ? "get" : "gets"} no label and ${flow && flow.rejected !== 1 ? "pay" : "pays"} ${money(point.paid.at(-1))}.`;
-  const everyone = /gets a label/.test(point.thresholds) && !(flow && flow.rejected);
+  const everyone = point.labels_all && !(flow && flow.rejected);
   items.push(
     everyone
       ? h("li", { class: "end" }, h("h3", null, "Nobody is left"), h("p", null, `After the last stage, at ${money(point.paid.at(-1))} per case, everyone has a label.`))
@@ -599,7 +598,7 @@ function drawResults() {
   });
   const cell = (result, { title, key, text, axis }) => {
     const interval = result[`${key}_interval`];
-    const range = interval[0] === interval[1] ? "for every case" : spanText(interval, text);
+    const range = interval[0] !== interval[1] ? spanText(interval, text) : key === "cost" ? "for every case" : "";
     return h(
       "td", { "data-label": title },
       h(
@@ -727,7 +726,7 @@ function drawPrices() {
     h("tbody", null, units.map((unit, u) =>
       h(
         "tr", null,
-        h("th", { scope: "row" }, unit.name),
+        h("th", { scope: "row" }, unit.name, unit.sources.length ? ` (from ${unit.sources.join(", ")})` : ""),
         columns ? h("td", { class: "words" }, unit.columns.join(", ")) : null,
         h("td", null, money(unit.price)),
         groups ? h("td", { class: "words" }, unit.group === null ? "" : unit.group) : null,
@@ -786,7 +785,7 @@ function drawSettings() {
   byId("parameters").append(...list(Object.entries(data.settings)));
 }
 
-/* ---- picking, theme, start ---- */
+/* ---- picking, start ---- */
 
 function pick(i, focus) {
   if (!(i >= 0 && i < points.length)) return;
@@ -824,10 +823,6 @@ function readHash() {
   if (found && +found[1] !== state.picked) pick(+found[1]);
 }
 
-const prefersDark = matchMedia("(prefers-color-scheme: dark)");
-const isDark = () => (document.documentElement.dataset.theme || (prefersDark.matches ? "dark" : "light")) === "dark";
-const nameTheme = () => (byId("theme").textContent = isDark() ? "Light" : "Dark");
-
 function start() {
   for (const id of ["shortlist", "frontier", "features", "search"]) byId(id).hidden = !hasFront;
   byId("results").hidden = !hasTest;
@@ -835,15 +830,11 @@ function start() {
   drawOutlook();
   const sections = [...document.querySelectorAll("main > section")].filter((section) => !section.hidden);
   byId("contents").append(...sections.map((section) => h("a", { href: `#${section.id}` }, section.dataset.name)));
-  byId("theme").addEventListener("click", () => {
-    document.documentElement.dataset.theme = isDark() ? "light" : "dark";
-    nameTheme();
-  });
-  prefersDark.addEventListener("change", nameTheme);
-  nameTheme();
+  startTheme();
   drawHeader();
   if (hasFront) {
     drawFilters();
+    startBudget();
     drawSearch();
   }
   drawSettings();

@@ -498,6 +498,9 @@ class Lattice:
             except KeyboardInterrupt:
                 self.ended = INTERRUPTED
                 self._stop[0] = 1
+            except BaseException:  # such as the end of the process
+                self._stop[0] = 1
+                raise
 
 
 def _any_larger(rows: NDArray[np.uint64], n_units: int) -> NDArray[np.uint64]:

@@ -1,0 +1,210 @@
+"""The decision service under load: `python -m benchmarks.service`, with --million for the long run.
+
+Everything is on 127.0.0.1 and bounded. The client and both services share the machine, so that ratios say more than
+rates. Answers are compared with `decide` first.
+"""
+
+import argparse
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+import json
+import os
+from pathlib import Path
+import re
+import socket
+from statistics import median
+import subprocess
+import sys
+from tempfile import TemporaryDirectory
+import time
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import ipc
+import uvloop
+
+from benchmarks.common import Bar, best_of
+from benchmarks.load import Result, flood, request_of, steady
+from emsco import Acquire, MultiStageClassifier, load
+from emsco.datasets import load_heart_failure
+
+ROUNDS, SECONDS, CONNECTIONS = 5, 3.0, 16
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+@contextmanager
+def running(command: list[str], port: int, path: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a server, wait until it answers, and end it."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(1200):
+            try:
+                with urlopen(f"http://127.0.0.1:{port}{path}", timeout=5):
+                    break
+            except HTTPError:  # it answers, if only that it wants something else
+                break
+            except OSError:
+                time.sleep(0.02)
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def free_port() -> int:
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        return int(chosen.getsockname()[1])
+
+
+def serve(model: Path, port: int, *more: str) -> list[str]:
+    return [sys.executable, "-m", "emsco", "serve", str(model), "--port", str(port), "--quiet", *more]
+
+
+def fitted(folder: Path) -> tuple[Any, Path, pd.DataFrame]:
+    """A classifier of three stages on the heart-failure data, as a file."""
+    heart = load_heart_failure()
+    design = [["age", "ejection_fraction"], ["serum_creatinine", "sex"], ["serum_sodium", "platelets"]]
+    clf = MultiStageClassifier(design, heart.prices, threshold=0.8).fit(heart.data, heart.target)
+    clf.save(folder / "heart.emsco")
+    return load(folder / "heart.emsco"), folder / "heart.emsco", heart.data
+
+
+def walked(clf: Any, data: pd.DataFrame) -> tuple[list[bytes], list[dict[str, Any]]]:
+    """Return a body for every stage that every row reaches, and what the answer must say."""
+    bodies, wanted = [], []
+    for row in data.to_dict("records"):
+        session, values = clf.session(), {}
+        while True:
+            answer = session.step()
+            bodies.append(json.dumps({"values": values}).encode())
+            if not isinstance(answer, Acquire):
+                label = getattr(answer, "label", None)
+                wanted.append(
+                    {"label": label, "confidence": answer.confidence, "cost": answer.cost, "stage": answer.stage}
+                )
+                break
+            wanted.append({"columns": list(answer.columns), "stage": answer.stage})
+            new = {column: row[column] for column in answer.columns}
+            values = {**values, **new}
+            session.give(new)
+    return bodies, wanted
+
+
+def agrees(wanted: dict[str, Any], body: bytes) -> bool:
+    answer = json.loads(body)
+    found = answer.get("acquire") or answer["decision"]
+    return all(found[name] == value for name, value in wanted.items())
+
+
+def memory(pid: int) -> float:
+    """Megabytes of a process and its children, without what they share with others."""
+    pids = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+    total = 0
+    for each in pids:
+        found = re.findall(r"Private_(?:Clean|Dirty):\s+(\d+)", Path(f"/proc/{each}/smaps_rollup").read_text())
+        total += sum(map(int, found))
+    return total / 1024
+
+
+def bars() -> Iterator[Bar]:
+    with TemporaryDirectory() as name:
+        clf, model, data = fitted(Path(name))
+        bodies, wanted = walked(clf, data)
+        port, other = free_port(), free_port()
+        began = time.perf_counter()
+        with running(serve(model, port), port, "/health/ready") as process:
+            ready = time.perf_counter() - began
+            yield Bar("seconds until emsco serve is ready", ready, "s", 2, "from the start of the process")
+            questions = [request_of("/models/heart/next", body) for body in bodies]
+            check = lambda i, body: agrees(wanted[i], body)  # noqa: E731
+            first = uvloop.run(flood(port, questions, n_connections=8, n=len(questions), check=check))
+            assert first.n_failed == first.n_broken == 0, "an answer differs from decide"
+            with running([sys.executable, "-m", "benchmarks.echo", str(other)], other, "/echo"):
+                echoes = [request_of("/echo", body) for body in bodies]
+                ours, theirs = in_turns(port, questions, other, echoes)
+            top = median(result.rate for result in ours)
+            yield Bar(
+                "next against a bare FastAPI echo of the same body", top / median(r.rate for r in theirs), "x", 0.6,
+                f"{top:,.0f} against {median(r.rate for r in theirs):,.0f} a second, {CONNECTIONS} connections",
+            )  # fmt: skip
+            half = uvloop.run(steady(port, questions, rate=top / 2, seconds=10, n_connections=64))
+            assert half.n_failed == half.n_broken == 0
+            yield Bar(
+                "p99 of next at half of the top rate", 1e3 * half.quantile(0.99), "ms", 20,
+                f"median {1e3 * half.quantile(0.5):.2f} ms, {len(half.times):,} requests, {memory(process.pid):.0f} MB",
+            )  # fmt: skip
+            yield from tables(port, clf, data)
+
+
+def in_turns(port: int, questions: list[bytes], other: int, echoes: list[bytes]) -> tuple[list[Result], list[Result]]:
+    ours, theirs = [], []
+    for _ in range(ROUNDS):
+        for found, where, requests in ((ours, port, questions), (theirs, other, echoes)):
+            found.append(uvloop.run(flood(where, requests, n_connections=CONNECTIONS, seconds=SECONDS)))
+            assert found[-1].n_failed == found[-1].n_broken == 0
+    return ours, theirs
+
+
+def tables(port: int, clf: Any, data: pd.DataFrame) -> Iterator[Bar]:
+    frame = pd.concat([data] * 34, ignore_index=True)[:10_000].astype(np.float64)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    sink = BytesIO()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    request = request_of("/models/heart/decide", sink.getvalue(), ARROW)
+    decisions = clf.decide(table)
+
+    def check(_: int, body: bytes) -> bool:
+        found = ipc.open_stream(body).read_all()
+        return bool((found["confidence"].to_numpy() == decisions.confidence).all())
+
+    uvloop.run(flood(port, [request], n_connections=1, n=3, check=check))
+    results = [uvloop.run(flood(port, [request], n_connections=1, n=100)) for _ in range(3)]
+    over_http = min(result.quantile(0.5) for result in results)
+    for name, rows in {"the same Arrow table": table, "the same data frame": frame}.items():
+        direct = best_of(lambda rows=rows: clf.decide(rows), 100)
+        yield Bar(
+            f"decide of 10,000 rows by Arrow against clf.decide of {name}", direct / over_http, "x", 0.3,
+            f"{1e3 * over_http:.2f} ms against {1e3 * direct:.2f} ms; {len(request) / 2**20:.1f} MB",
+        )  # fmt: skip
+
+
+def million() -> None:
+    """A million requests to two workers: memory after the first tenth and at the end."""
+    with TemporaryDirectory() as name:
+        clf, model, data = fitted(Path(name))
+        bodies, wanted = walked(clf, data)
+        port = free_port()
+        questions = [request_of("/models/heart/next", body) for body in bodies]
+        with running(serve(model, port, *sys.argv[2:]), port, "/health/ready") as process:
+            for n in (100_000, *[300_000] * 3):
+                check = lambda i, body: agrees(wanted[i], body)  # noqa: E731
+                result = uvloop.run(flood(port, questions, n_connections=CONNECTIONS, n=n, check=check))
+                print(
+                    f"{n:,} more: {result.rate:,.0f} a second, {result.n_failed} wrong or failed, {result.n_broken} "
+                    f"broken, {memory(process.pid):.1f} MB",
+                    flush=True,
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--million", action="store_true")
+    if parser.parse_known_args()[0].million:
+        million()
+        return
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    for bar in bars():
+        print(f"{bar.name:<70} {bar.value:8.3g} {bar.unit:<3} {'' if bar.met else 'MISSED'}  {bar.detail}", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.set_event_loop_policy(None)
+    main()

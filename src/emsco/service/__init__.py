@@ -1,0 +1,1 @@
+"""The decision service: trained models behind HTTP, with a page to decide a case on."""

@@ -1,0 +1,86 @@
+"""One case, question by question, with nothing kept between two questions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from emsco.deployed.explain import Explanation, explain
+from emsco.deployed.session import Accept, Acquire, Reject, Session
+from emsco.service.bodies import check_number, check_texts
+from emsco.service.problems import ProblemError
+from emsco.service.settings import Limits
+from emsco.service.shapes import NextQuestion
+from emsco.service.shelf import Served
+
+
+def known_values(served: Served, question: NextQuestion, limits: Limits) -> dict[str, Any]:
+    """Return what is known of a case, by column, None for what could not be obtained."""
+    values, unavailable = question.values, question.unavailable
+    check_number(len(values) + len(unavailable), limits.columns, "values")
+    check_texts(values.values(), limits, "a value")
+    if not unavailable:
+        return values
+    missing = [column for name in unavailable for column in _columns_of(served, name)]
+    twice = sorted(column for column in missing if values.get(column) is not None)
+    if twice:
+        raise ProblemError(422, f"values and unavailable both have {', '.join(twice)}; give each column once.")
+    return {**values, **dict.fromkeys(missing)}
+
+
+def _columns_of(served: Served, name: str) -> list[str]:
+    """Return the columns of a feature; a column is one by itself, and an unknown name is left to the session."""
+    return [name] if name in served.columns else served.units.get(name, [name])
+
+
+def walk(served: Served, values: Mapping[str, Any]) -> Session:
+    """Return the session of a case after all that is known of it."""
+    session = served.model.session()
+    if values:
+        session.give(values)
+    return session
+
+
+def answer_of(served: Served, session: Session, *, explained: bool, decision_id: str | None) -> dict[str, Any]:
+    """Return what to do now: buy something, or take the decision."""
+    answer: dict[str, Any] = {"model": served.name, "version": served.version}
+    match session.step():
+        case Acquire(features, columns, price, stage):
+            answer["acquire"] = {
+                "features": features,
+                "columns": columns,
+                "price": price,
+                "stage": stage,
+                "stages": len(served.paid),
+                "paid": served.paid[stage - 1] if stage else 0.0,
+            }
+        case Accept(label, confidence, cost, stage):
+            answer["decision"] = _decision(served, label, label, confidence, stage, cost, decision_id)
+        case Reject(confidence, cost, stage, best_guess):
+            answer["decision"] = _decision(served, None, best_guess, confidence, stage, cost, decision_id)
+    if explained:
+        answer["explanation"] = explanation_record(explain(served.model, session))
+    return answer
+
+
+def _decision(
+    served: Served, label: Any, best_guess: Any, confidence: float, stage: int, cost: float, decision_id: str | None
+) -> dict[str, Any]:
+    record = {
+        "label": label,
+        "best_guess": best_guess,
+        "confidence": confidence,
+        "stage": stage,
+        "cost": cost,
+        "promise": served.promise,
+    }
+    return record if decision_id is None else {**record, "id": decision_id}
+
+
+def explanation_record(explanation: Explanation) -> dict[str, Any]:
+    """Return an explanation as JSON values."""
+    others = [{"label": label, "probability": share} for label, share in explanation.probabilities]
+    return {
+        "stages": [vars(passed) for passed in explanation.passed],
+        "probabilities": others,
+        "runner_up": others[1] if others else None,
+        "features": [vars(contribution) for contribution in explanation.contributions],
+    }

@@ -1,0 +1,407 @@
+/* One case, stage by stage. The service keeps nothing of it: every question carries all that is known. */
+
+let model = null; // as the service describes it
+let columns = new Map(); // name -> column, with its feature
+let known = { values: {}, unavailable: [] };
+let answer = null;
+let asked = 0; // requests: an answer that is overtaken is passed over
+
+const isKnown = (name) => name in known.values || known.unavailable.includes(name);
+const unitOf = (name) => columns.get(name).feature;
+
+async function begin(name) {
+  showProblem("");
+  known = { values: {}, unavailable: [] };
+  answer = null;
+  try {
+    model = await ask(path(name));
+  } catch (error) {
+    showProblem(error.message);
+    return;
+  }
+  columns = new Map(model.features.flatMap((feature) => feature.columns.map((column) => [column.name, { ...column, feature }])));
+  await next();
+}
+
+/** Ask what to do now. If the model was replaced in between, the case goes on with the new one, and that is said. */
+async function next() {
+  const mine = ++asked;
+  const question = { ...known, explain: true };
+  let found;
+  try {
+    try {
+      found = await ask(path(model.name, "/next"), answer ? { ...question, version: answer.version } : question);
+    } catch (error) {
+      if (error.status !== 409) throw error;
+      model = await ask(path(model.name));
+      columns = new Map(model.features.flatMap((feature) => feature.columns.map((column) => [column.name, { ...column, feature }])));
+      known.unavailable = known.unavailable.filter((name) => columns.has(name));
+      known.values = Object.fromEntries(Object.entries(known.values).filter(([name]) => columns.has(name)));
+      found = await ask(path(model.name, "/next"), { ...known, explain: true });
+      showProblem("The model was replaced by a new version. The case goes on with that one, with the values you gave.");
+    }
+  } catch (error) {
+    if (mine === asked) showProblem(error.message);
+    return false;
+  }
+  if (mine !== asked) return false;
+  answer = found;
+  draw();
+  return true;
+}
+
+/* ---- the question ---- */
+
+const rangeWords = (column) => {
+  const unit = column.unit ? ` ${column.unit}` : "";
+  if (column.range) return `Training had ${number(column.range[0])} to ${number(column.range[1])}${unit}.`;
+  if (column.usual) return `Usually ${number(column.usual[0])} to ${number(column.usual[1])}${unit}.`;
+  return "";
+};
+
+const isFlag = ({ type, range, whole }) => type === "number" && whole && range && range[0] === 0 && range[1] === 1;
+const choicesOf = (column) => {
+  if (isFlag(column)) return ["0", "1"];
+  return column.type === "category" && column.n_categories <= 6 ? column.categories : null;
+};
+
+/** The input of a column: choices, a number with its unit, or text with suggestions; and "not available". */
+function field(column, k) {
+  const id = `field-${k}`;
+  const hint = h("p", { class: "hintline", id: `${id}-hint` }, column.type === "number" && !isFlag(column) ? rangeWords(column) : "");
+  const error = h("p", { class: "error", id: `${id}-error`, hidden: true });
+  const missing = h("input", { type: "checkbox", id: `${id}-missing`, "data-missing": column.name });
+  const choices = choicesOf(column);
+  const before = known.values[column.name];
+  let entry;
+  if (choices) {
+    const radios = choices.map((value, c) =>
+      h("label", null, h("input", { type: "radio", name: id, id: c ? null : id, value, checked: before !== undefined && String(before) === value }), value));
+    entry = h("div", { class: "choices", role: "radiogroup", "aria-labelledby": `${id}-name`, "aria-describedby": `${id}-hint ${id}-error` }, radios);
+  } else {
+    const numeric = column.type === "number";
+    const input = h("input", {
+      type: numeric ? "number" : "text", id, step: numeric ? "any" : null, inputmode: numeric ? "decimal" : null,
+      list: numeric ? null : `${id}-list`, maxlength: numeric ? null : 4096, "aria-describedby": `${id}-hint ${id}-error`,
+      value: before === undefined ? null : String(before),
+    });
+    if (numeric) input.addEventListener("input", () => drawOdd(column, input, hint));
+    const list = numeric ? null : h("datalist", { id: `${id}-list` }, (column.categories || []).map((value) => h("option", { value })));
+    entry = [input, list, column.unit ? h("span", { class: "unit" }, column.unit) : null];
+  }
+  missing.checked = known.unavailable.includes(column.name) || before === null;
+  const inputs = () => box.querySelectorAll("input:not([data-missing])");
+  const sync = () => {
+    for (const input of inputs()) input.disabled = missing.checked;
+  };
+  missing.addEventListener("change", sync);
+  const about = column.description ? h("span", { class: "about" }, ` ${column.description}`) : null;
+  const name = choices
+    ? h("span", { class: "name", id: `${id}-name` }, column.name, about)
+    : h("label", { class: "name", for: id }, column.name, about);
+  const box = h(
+    "div", { class: "field", "data-column": column.name },
+    name,
+    h("div", { class: "entry" }, entry, h("label", { class: "missing" }, missing, "not available")),
+    hint, error,
+  );
+  sync();
+  return box;
+}
+
+/** Say if a number is beyond what training had; it is taken all the same. */
+function drawOdd(column, input, hint) {
+  const value = input.valueAsNumber;
+  const odd = column.range && Number.isFinite(value) && (value < column.range[0] || value > column.range[1]);
+  hint.classList.toggle("odd", Boolean(odd));
+  hint.textContent = odd ? `Is that right? ${rangeWords(column)}` : rangeWords(column);
+}
+
+function drawQuestion() {
+  const { acquire } = answer;
+  const features = [...new Map(acquire.columns.map((name) => [unitOf(name).name, unitOf(name)])).values()];
+  byId("question-h").textContent = `Stage ${acquire.stage + 1} of ${acquire.stages}: ${acquire.features.join(", ")}`;
+  const several = acquire.features.length > 1;
+  byId("question-lead").textContent = acquire.price
+    ? `${several ? "Together they cost" : "It costs"} ${money(acquire.price)}.`
+    : `${several ? "They cost" : "It costs"} nothing.`;
+  let k = 0;
+  const groups = features.map((feature) => {
+    const wanted = feature.columns.filter((column) => acquire.columns.includes(column.name));
+    const fields = wanted.map((column) => field(column, k++));
+    const single = wanted.length === 1 && wanted[0].name === feature.name;
+    return single ? fields : h("fieldset", { class: "panel-of" }, h("legend", null, `${feature.name} (${money(feature.price)})`), fields);
+  });
+  const last = acquire.stage === acquire.stages - 1;
+  byId("form").replaceChildren(
+    ...groups.flat(),
+    h("div", { class: "actions" }, h("button", { type: "submit", class: "main" }, last ? "Decide" : "Continue")),
+  );
+  byId("form").hidden = false;
+  byId("decision").hidden = true;
+  const first = byId("form").querySelector("input:not(:disabled)");
+  if (first) first.focus({ preventScroll: true });
+}
+
+/** Read the form; false if something is left open. */
+function readForm() {
+  const read = { values: {}, unavailable: [] };
+  let first = null;
+  for (const box of byId("form").querySelectorAll(".field")) {
+    const { column: name } = box.dataset;
+    const column = columns.get(name);
+    const error = box.querySelector(".error");
+    let said = "";
+    if (box.querySelector("[data-missing]").checked) read.unavailable.push(name);
+    else {
+      const chosen = box.querySelector("input[type=radio]:checked");
+      const input = box.querySelector("input[type=number], input[type=text]");
+      const text = chosen ? chosen.value : input ? input.value.trim() : "";
+      if (input && input.validity.badInput) said = "This is not a number.";
+      else if (text === "") said = choicesOf(column) ? "Choose one, or say that it is not available." : "Fill it in, or say that it is not available.";
+      else read.values[name] = column.type === "number" ? Number(text) : text;
+    }
+    box.classList.toggle("wrong", Boolean(said));
+    error.hidden = !said;
+    error.textContent = said;
+    if (said && !first) first = box.querySelector("input:not(:disabled)");
+  }
+  if (first) {
+    first.focus();
+    return null;
+  }
+  return read;
+}
+
+async function submit(event) {
+  event.preventDefault();
+  const read = readForm();
+  if (!read || byId("form").getAttribute("aria-busy") === "true") return;
+  const before = known;
+  known = {
+    values: { ...Object.fromEntries(Object.entries(known.values).filter(([name]) => !read.unavailable.includes(name))), ...read.values },
+    unavailable: [...known.unavailable.filter((name) => !(name in read.values) && !read.unavailable.includes(name)), ...read.unavailable],
+  };
+  byId("form").setAttribute("aria-busy", "true");
+  showProblem("");
+  if (!(await next())) known = before;
+  byId("form").removeAttribute("aria-busy");
+}
+
+/** Ask the columns of a stage again; what was given stays in the form. */
+function change(stage) {
+  const names = model.stages[stage].columns;
+  const prefilled = { values: { ...known.values }, unavailable: [...known.unavailable] };
+  answer = { ...answer, decision: undefined, acquire: {
+    features: model.stages[stage].features, columns: names, price: model.stages[stage].price, stage, stages: model.stages.length,
+    paid: stage ? model.stages[stage - 1].paid : 0,
+  } };
+  known = prefilled;
+  drawQuestion();
+  byId("question-h").focus();
+}
+
+/* ---- the decision ---- */
+
+const contributionWords = (feature, label) => {
+  const share = `${percent(feature.without)} without it`;
+  if (feature.log_odds === null) return share;
+  if (Math.abs(feature.log_odds) < 0.005) return `no difference; ${share}`;
+  return `${feature.log_odds > 0 ? "for" : "against"} ${label}; ${share}`;
+};
+
+function drawReasons(decision, explanation) {
+  const most = Math.max(...explanation.features.map(({ log_odds }) => Math.abs(log_odds || 0)), 1e-9);
+  const items = explanation.features.map((feature) => {
+    const bar = h("i", { class: feature.log_odds < 0 ? "against" : "for" });
+    bar.style.width = `${(50 * Math.abs(feature.log_odds || 0)) / most}%`;
+    return h(
+      "li", null,
+      h("div", { class: "line" }, h("span", null, feature.feature), h("span", null, contributionWords(feature, String(decision.best_guess)))),
+      h("div", { class: "lean", "aria-hidden": "true" }, bar),
+    );
+  });
+  return [
+    h("h2", null, "Why"),
+    h("p", { class: "lead" }, `What each feature contributed to “${decision.best_guess}”, against “${explanation.runner_up.label}”: the difference that it makes to this case if its value is not available.`),
+    h("ul", { class: "reasons" }, items),
+  ];
+}
+
+function promiseWords({ promise }) {
+  if (!promise) return null;
+  return h("div", { class: "promise" }, promise.text.map((line) => h("p", null, line)));
+}
+
+function drawDecision() {
+  const { decision, explanation } = answer;
+  const sure = decision.label !== null;
+  const { runner_up: second } = explanation;
+  const needed = explanation.stages.at(-1).needed;
+  byId("question-h").textContent = sure ? "Decision" : "No label";
+  byId("question-lead").textContent = `After stage ${decision.stage + 1} of ${model.stages.length}. ${money(decision.cost)} paid.`;
+  const card = sure
+    ? h(
+        "div", { class: "verdict-card" },
+        h("p", { class: "label" }, String(decision.label)),
+        h("p", null, `Confidence ${percent(decision.confidence)}. The runner-up is “${second.label}”, with ${percent(second.probability)}.`),
+      )
+    : h(
+        "div", { class: "verdict-card unsure" },
+        h("p", { class: "label" }, "inconclusive"),
+        h("p", null, `“${decision.best_guess}” has ${percent(decision.confidence)}, “${second.label}” has ${percent(second.probability)}. ` +
+          (needed === null ? "No confidence would be enough for a label." : `A label needs ${percent(needed)}.`)),
+      );
+  byId("decision").replaceChildren(
+    card,
+    ...[promiseWords(decision)].filter(Boolean),
+    ...drawReasons(decision, explanation),
+    h(
+      "div", { class: "actions" },
+      h("button", { type: "button", class: "main", id: "new-case", onclick: () => begin(model.name) }, "New case"),
+      h("button", { type: "button", class: "quiet", id: "copy", onclick: copyText }, "Copy as text"),
+      h("button", { type: "button", class: "quiet", onclick: () => print() }, "Print"),
+    ),
+    data.outcomes ? truthForm(decision) : "",
+  );
+  byId("form").hidden = true;
+  byId("decision").hidden = false;
+  byId("question-h").focus({ preventScroll: true });
+}
+
+/** When the truth is known, it can be sent at once. */
+function truthForm(decision) {
+  const select = h("select", { id: "truth" }, model.classes.map((label, k) => h("option", { value: k }, String(label))));
+  const said = h("p", { role: "status" });
+  const button = h("button", { type: "submit", class: "quiet" }, "Send");
+  const form = h("form", null, h("label", { for: "truth" }, "True label"), select, button, said);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      const { stored } = await ask(path(model.name, "/outcomes"), { outcomes: [{ id: decision.id, truth: model.classes[+select.value] }] });
+      said.textContent = stored ? "Stored." : "It was stored before.";
+      button.disabled = select.disabled = true;
+    } catch (error) {
+      said.textContent = error.message;
+    }
+  });
+  return h("div", { class: "truth" }, h("h2", null, "The truth, if you know it"), h("p", { class: "lead" }, `Or send it later, with the id ${decision.id}.`), form);
+}
+
+const given = (name) => (name in known.values && known.values[name] !== null ? String(known.values[name]) : "not available");
+
+/** The case as text, for a record or a mail. */
+function caseText() {
+  const { decision, explanation } = answer;
+  const lines = [
+    `EMSCO case, model ${model.name}, version ${answer.version}`,
+    decision.label === null
+      ? `No label: "${decision.best_guess}" has ${percent(decision.confidence)}`
+      : `Decision: ${decision.label}, confidence ${percent(decision.confidence)}`,
+    `Runner-up: ${explanation.runner_up.label}, ${percent(explanation.runner_up.probability)}`,
+    `After stage ${decision.stage + 1} of ${model.stages.length}, ${money(decision.cost)} paid`,
+    "",
+  ];
+  model.stages.slice(0, decision.stage + 1).forEach((stage, j) => {
+    const { label, confidence } = explanation.stages[j];
+    lines.push(`Stage ${j + 1}, price ${money(stage.price)}: ${label}, ${percent(confidence)}`);
+    for (const name of stage.columns) {
+      const { unit } = columns.get(name);
+      lines.push(`  ${name}: ${given(name)}${unit && given(name) !== "not available" ? ` ${unit}` : ""}`);
+    }
+  });
+  lines.push("", "Contributions:");
+  for (const feature of explanation.features) lines.push(`  ${feature.feature}: ${contributionWords(feature, String(decision.best_guess))}`);
+  if (decision.promise) lines.push("", ...decision.promise.text);
+  lines.push("", `Id: ${decision.id}`);
+  return lines.join("\n").replaceAll("\u00a0", " ");
+}
+
+async function copyText() {
+  const text = byId("text");
+  text.textContent = caseText();
+  text.hidden = false;
+  try {
+    await navigator.clipboard.writeText(text.textContent);
+    byId("copy").textContent = "Copied";
+  } catch {
+    byId("copy").textContent = "Copy it below"; // browsers allow the clipboard on this machine and over HTTPS only
+    text.focus();
+  }
+}
+
+/* ---- so far ---- */
+
+/** The confidence after each stage, and what a label needs there. */
+function drawPath() {
+  const { stages } = answer.explanation;
+  const n = model.stages.length;
+  byId("path-figure").hidden = !stages.length;
+  if (!stages.length) return;
+  const width = Math.max(byId("path").clientWidth, 260);
+  const height = 210;
+  const box = { left: 46, right: width - 16, top: 32, bottom: height - 46 };
+  const least = Math.min(1 / model.classes.length, ...stages.map(({ confidence }) => confidence));
+  const x = (j) => (n > 1 ? box.left + 22 + ((box.right - box.left - 44) * j) / (n - 1) : (box.left + box.right) / 2);
+  const y = scale([least, 1], box.bottom, box.top, 0.04);
+  const ruler = Object.assign((value) => x(value - 1), { low: 1, high: 1 }); // ticks of stages are drawn below
+  const ticksOf = Array.from({ length: n }, (_, j) =>
+    n <= 8 || j % Math.ceil(n / 8) === 0 ? s("text", { class: "tick", x: x(j), y: box.bottom + 18, "text-anchor": "middle" }, String(j + 1)) : null);
+  const half = n > 1 ? Math.min((box.right - box.left - 44) / (n - 1) / 2, 26) : 40;
+  const bars = stages.map(({ needed }, j) =>
+    needed === null || needed <= least ? null : s("line", { class: "needed", x1: x(j) - half, x2: x(j) + half, y1: y(needed), y2: y(needed) }));
+  const points = stages.map(({ confidence }, j) => `${j ? "L" : "M"}${x(j).toFixed(1)} ${y(confidence).toFixed(1)}`).join("");
+  const marks = stages.map(({ confidence, label }, j) => [
+    s("circle", { class: "stop", r: 6, cx: x(j), cy: y(confidence) }),
+    s("text", { class: "at", x: x(j), y: y(confidence) > box.top + 26 ? y(confidence) - 12 : y(confidence) + 24, "text-anchor": "middle" }, cut(String(label), 12)),
+  ]);
+  const words = stages.map(({ confidence, label }, j) => `stage ${j + 1}: ${label}, ${percent(confidence)}`).join("; ");
+  byId("path").replaceChildren(
+    canvas(
+      width, height, { role: "img", "aria-label": `Confidence after each stage. ${words}` },
+      frame(box, ruler, y, { x: "stage", y: "confidence in the most probable class", xText: () => "", yText: wholePercent }),
+      ticksOf, bars, s("path", { class: "step", d: points }), marks.flat(),
+    ),
+  );
+  byId("path-note").textContent = bars.some(Boolean) ? "The dashed lines are what a label needs." : "";
+}
+
+const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+function drawSoFar() {
+  const { acquire, decision } = answer;
+  const paid = decision ? decision.cost : acquire.paid;
+  byId("paid").textContent = money(paid);
+  byId("paid-of").textContent = `paid${model.price_of_everything ? `; everything together costs ${money(model.price_of_everything)}` : ""}`;
+  drawPath();
+  const n = answer.explanation.stages.length;
+  byId("given").replaceChildren(...model.stages.slice(0, n).map((stage, j) =>
+    h(
+      "li", null,
+      h(
+        "div", { class: "head" }, h("b", null, `Stage ${j + 1}`),
+        h("button", { type: "button", class: "link", "aria-label": `Change the values of stage ${j + 1}`, onclick: () => change(j) }, "Change"),
+      ),
+      h("dl", null, stage.columns.flatMap((name) => {
+        const { unit } = columns.get(name);
+        const missing = given(name) === "not available";
+        return [h("dt", null, name), h("dd", { class: missing ? "none" : null }, missing || !unit ? given(name) : `${given(name)} ${unit}`)];
+      })),
+    )));
+  byId("again").hidden = Boolean(decision) || (!Object.keys(known.values).length && !known.unavailable.length);
+}
+
+function draw() {
+  byId("text").hidden = true;
+  drawSoFar();
+  if (answer.decision) drawDecision();
+  else drawQuestion();
+}
+
+startTheme();
+startModels(begin);
+byId("form").addEventListener("submit", submit);
+byId("again").addEventListener("click", () => begin(model.name));
+addEventListener("resize", () => answer && drawPath());
+if (data.models.length) begin(chosenModel());
+else showProblem("No model is loaded yet. Put a model file where the service looks for it.");

@@ -1,0 +1,204 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.service.conftest import HEART, HOSTILE, mixed_cases
+
+MIXED, _ = mixed_cases(120, seed=1)
+TABLES = {
+    "heart": HEART.data,
+    "mixed": MIXED,
+    "promising": MIXED,
+    "matrix": HEART.data.iloc[:, :4].set_axis(["x0", "x1", "x2", "x3"], axis=1),
+}
+
+
+def ask(client, name, **question):
+    response = client.post(f"/models/{name}/next", json=question)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def plain(value):
+    return None if pd.isna(value) else getattr(value, "item", lambda: value)()
+
+
+def decided(client, name, row, *, missing_as="null"):
+    """Walk a case to its decision, one stage per request; return it, with what was asked for on the way."""
+    values, unavailable, asked = {}, [], []
+    while True:
+        answer = ask(client, name, values=values, unavailable=unavailable)
+        if "decision" in answer:
+            return answer["decision"], asked
+        asked.append(answer["acquire"])
+        for column in answer["acquire"]["columns"]:
+            value = plain(row[column])
+            if value is None and missing_as == "unavailable":
+                unavailable.append(column)
+            else:
+                values[column] = value
+
+
+@pytest.mark.parametrize("missing_as", ["null", "unavailable"])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_case_walked_over_http_ends_as_decide_says(client, fitted, name, missing_as):
+    clf, frame = fitted[name], TABLES[name].iloc[:60]
+    decisions = clf.decide(frame.to_numpy() if name == "matrix" else frame)
+    for i, row in enumerate(frame.to_dict("records")):
+        decision, asked = decided(client, name, row, missing_as=missing_as)
+        label = plain(decisions.label.data[i])
+        assert decision["label"] == (label if decisions.conclusive[i] else None)
+        assert decision["best_guess"] == label
+        assert (decision["confidence"], decision["stage"], decision["cost"]) == (
+            decisions.confidence[i], decisions.stage[i], decisions.cost[i],
+        )  # fmt: skip
+        assert [question["stage"] for question in asked] == list(range(decisions.stage[i] + 1))
+        paid = [0.0, *clf.deployed_.paid.tolist()]
+        assert [question["paid"] for question in asked] == paid[: decisions.stage[i] + 1]
+
+
+def test_a_question_names_features_columns_price_and_stage(client):
+    answer = ask(client, "mixed", values={"age": 50, "smokes": 1, "country": "DE"})
+    assert answer["acquire"] == {
+        "features": ["panel"], "columns": ["sodium", HOSTILE], "price": 30.0, "stage": 2, "stages": 3, "paid": 3.0,
+    }  # fmt: skip
+    part = ask(client, "mixed", values={"age": 50, "smokes": 1, "country": "DE", "sodium": None})
+    assert part["acquire"]["columns"] == [HOSTILE]
+
+
+def test_a_feature_of_several_columns_may_be_unavailable_as_a_whole(client, fitted):
+    known = {"age": 50, "smokes": 1, "country": "DE"}
+    decision = ask(client, "mixed", values=known, unavailable=["panel"])["decision"]
+    session = fitted["mixed"].session()
+    session.give({**known, "sodium": None, HOSTILE: None})
+    assert decision["confidence"] == session.step().confidence
+    with_columns = ask(client, "mixed", values=known, unavailable=["sodium", HOSTILE])["decision"]
+    assert {**decision, "id": ""} == {**with_columns, "id": ""}
+
+
+def test_a_promise_comes_with_the_decision(client, fitted):
+    row = MIXED.iloc[0]
+    promise = decided(client, "promising", row)[0]["promise"]
+    assert promise["accuracy"] == 0.7
+    assert promise["text"] == str(fitted["promising"].guarantee_).splitlines()
+    assert decided(client, "mixed", row)[0]["promise"] is None
+
+
+def test_explanations_name_the_stages_passed_the_runner_up_and_contributions(client, fitted):
+    values = {"age": 50, "smokes": 1, "country": "DE", "sodium": 139.0, HOSTILE: 0.3}
+    answer = client.post("/models/mixed/next", json={"values": values, "explain": True}).json()
+    found, decision = answer["explanation"], answer["decision"]
+    assert len(found["stages"]) == decision["stage"] + 1
+    assert found["stages"][-1]["confidence"] == decision["confidence"]
+    assert found["stages"][-1]["cost"] == decision["cost"]
+    assert found["stages"][0]["needed"] == 0.85
+    assert found["probabilities"][0] == {"label": decision["best_guess"], "probability": decision["confidence"]}
+    assert found["runner_up"]["label"] != decision["best_guess"]
+    assert sum(other["probability"] for other in found["probabilities"]) == pytest.approx(1)
+    bought = [feature for stage in fitted["mixed"].stages_[: decision["stage"] + 1] for feature in stage.features]
+    assert {feature["feature"] for feature in found["features"]} == set(bought)
+    for feature in found["features"]:
+        without = {**values, **dict.fromkeys(feature["columns"])}
+        other = client.post("/models/mixed/next", json={"values": without, "explain": True}).json()
+        if other["decision"]["stage"] == decision["stage"]:
+            shares = {o["label"]: o["probability"] for o in other["explanation"]["probabilities"]}
+            assert feature["without"] == pytest.approx(shares[decision["best_guess"]], abs=1e-12)
+
+
+def test_nothing_is_explained_before_a_stage_is_passed(client):
+    answer = ask(client, "mixed", explain=True)
+    assert answer["explanation"] == {"stages": [], "probabilities": [], "runner_up": None, "features": []}
+    assert "explanation" not in ask(client, "mixed")
+
+
+def test_a_client_may_insist_on_a_version(client, fitted):
+    version = ask(client, "mixed")["version"]
+    assert ask(client, "mixed", version=version)["version"] == version
+    response = client.post("/models/mixed/next", json={"version": "0" * 16})
+    assert response.status_code == 409
+    assert version in response.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b"{", 400, "the body is no JSON"),
+        (b'{"values": {"age": 1, "age": 2}}', 400, "the key 'age' comes twice"),
+        (b'{"values": {"age": NaN}}', 400, "NaN is no number"),
+        (b'{"values": {"age": 1' + b"0" * 5000 + b"}}", 400, "a number is too long"),
+        (b'{"values": ' + b"[" * 100_000, 400, "nested too deeply"),
+        (b'"\xff"', 400, "byte 1 is not UTF-8"),
+        (b"[]", 422, "the body: "),
+        (b'{"value": {}}', 422, "value: there is no such field. The fields are values, unavailable, explain, version."),
+        (b'{"values": {"age": [1]}}', 422, "values.age: give a number, text, true, false or null"),
+        (b'{"values": {"agee": 1}}', 422, "did you mean 'age'?"),
+        (b'{"values": {"panel": 1}}', 422, "is what is bought"),
+        (b'{"values": {"age": "old"}}', 422, "'age' was given 'old'"),
+        (b'{"values": {"age": 1e999}}', 422, "give a finite number"),
+        (b'{"values": {"country": "' + b"x" * 5000 + b'"}}', 422, "has 5,000 characters; at most 4,096 are read"),
+        (b'{"values": {"age": 4}, "unavailable": ["age"]}', 422, "values and unavailable both have age"),
+        (b'{"unavailable": ["nothing"]}', 422, "there is no column 'nothing'"),
+        (b'{"explain": 1}', 422, "explain: "),
+    ],
+)
+def test_what_is_wrong_is_said(client, body, status, said):
+    response = client.post("/models/mixed/next", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == status
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    assert said in problem["detail"]
+    assert problem["status"] == status
+    assert problem["request_id"] == response.headers["x-request-id"]
+
+
+def test_other_media_types_and_compression_are_refused(client):
+    assert client.post("/models/mixed/next", content=b"{}").status_code == 415
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    assert client.post("/models/mixed/next", content=b"{}", headers=headers).status_code == 415
+
+
+def test_an_unknown_model_is_a_problem_that_names_the_others(client):
+    response = client.post("/models/nothing/next", json={})
+    assert response.status_code == 404
+    assert "heart" in response.json()["detail"]
+
+
+def test_models_are_listed_and_described(client, fitted):
+    listed = {model["name"]: model for model in client.get("/models").json()["models"]}
+    assert listed.keys() == fitted.keys()
+    mixed = client.get("/models/mixed").json()
+    assert mixed["version"] == listed["mixed"]["version"]
+    assert mixed["classes"] == ["sick", "well"]
+    panel = mixed["features"][[f["name"] for f in mixed["features"]].index("panel")]
+    assert (panel["price"], panel["stage"], [c["name"] for c in panel["columns"]]) == (30.0, 2, ["sodium", HOSTILE])
+    assert panel["columns"][0]["unit"] == "mmol/l"
+    columns = {column["name"]: column for feature in mixed["features"] for column in feature["columns"]}
+    assert columns["country"]["categories"] == ["DE", "FR", "US"]
+    assert columns["smokes"]["range"] == [0, 1]
+    assert [stage["price"] for stage in mixed["stages"]] == [0.0, 3.0, 30.0]
+    assert mixed["stages"][0]["thresholds"] == [0.85, 0.85]
+    assert mixed["front"] is None
+    heart = client.get("/models/heart").json()
+    front = fitted["heart"].front_
+    assert [point["mean_cost"] for point in heart["front"]["points"]] == front.mean_cost.tolist()
+    assert json.dumps(heart, allow_nan=False)
+
+
+def test_health_says_whether_models_are_there(client, tmp_path):
+    from tests.service.conftest import serving
+
+    assert client.get("/health/live").json() == {"live": True}
+    assert client.get("/health/ready").json() == {"ready": True}
+    with serving(tmp_path) as empty:
+        assert empty.get("/health/live").status_code == 200
+        assert empty.get("/health/ready").status_code == 503
+        assert empty.get("/models").json() == {"models": [], "refused": {}}
+
+
+def test_ids_of_two_decisions_differ(client):
+    row = {column: plain(value) for column, value in MIXED.iloc[0].items()}
+    ids = {ask(client, "mixed", values=row)["decision"]["id"] for _ in range(20)}
+    assert len(ids) == 20
+    assert all(np.char.str_len(list(ids)) == 38)

@@ -1,0 +1,202 @@
+"""Real processes: started, killed, replaced, ended."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+import json
+import os
+from pathlib import Path
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import httpx2
+import pytest
+
+PATIENCE = 120  # seconds: a busy machine is slow, and that is no failure
+
+
+class Process:
+    """A service in a process of its own; what it logs is in ``lines``."""
+
+    def __init__(self, *arguments, cwd):
+        self.log = Path(cwd) / "log.jsonl"
+        with self.log.open("wb") as log:
+            command = [sys.executable, "-m", "emsco", "serve", *map(str, arguments), "--port", "0"]
+            self.process = subprocess.Popen(command, cwd=cwd, stderr=log, stdout=subprocess.DEVNULL)
+        self.url = self.wait_for("starting")["address"]
+        self.port = int(self.url.rpartition(":")[2])
+
+    @property
+    def lines(self):
+        whole = self.log.read_text().rpartition("\n")[0]
+        return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+
+    def wait_for(self, event, n=1, **facts):
+        def found():
+            lines = [line for line in self.lines if line["event"] == event]
+            lines = [line for line in lines if all(line.get(name) == value for name, value in facts.items())]
+            return lines[n - 1] if len(lines) >= n else None
+
+        return self.wait_until(found)
+
+    def wait_until(self, condition):
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            if (result := condition()) is not None:
+                return result
+            assert self.process.poll() is None, self.log.read_text()
+            time.sleep(0.05)
+        raise AssertionError(self.log.read_text())
+
+    def ready(self):
+        try:
+            return True if httpx2.get(f"{self.url}/health/ready", timeout=5).status_code == 200 else None
+        except httpx2.HTTPError:
+            return None
+
+
+@contextmanager
+def process(*arguments, cwd):
+    started = Process(*arguments, cwd=cwd)
+    try:
+        started.wait_until(started.ready)
+        yield started
+    finally:
+        if started.process.poll() is None:
+            started.process.terminate()
+            try:
+                started.process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                started.process.kill()
+                started.process.wait()
+
+
+@pytest.fixture
+def connect():
+    """Open connections to a service; they are closed at the end."""
+    opened = []
+
+    def connect_to(service):
+        opened.append(socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE))
+        return opened[-1]
+
+    yield connect_to
+    for connection in opened:
+        connection.close()
+
+
+def ask(url, **question):
+    return httpx2.post(f"{url}/models/mixed/next", json=question, timeout=PATIENCE)
+
+
+def test_a_model_is_swapped_while_it_serves(folder, tmp_path):
+    path = tmp_path / "mixed.emsco"
+    shutil.copy(folder / "mixed.emsco", path)
+    with process(path, cwd=tmp_path) as service:
+        before = ask(service.url).json()
+        path.write_bytes(b"broken")
+        service.wait_for("model refused")
+        assert ask(service.url).json() == before
+        new = tmp_path / "new"
+        shutil.copy(folder / "promising.emsco", new)
+        new.replace(path)
+        service.wait_for("model loaded", n=2)
+        assert ask(service.url).json()["version"] != before["version"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
+def test_a_killed_worker_is_replaced_and_the_others_answer(folder, tmp_path):
+    with process(folder / "mixed.emsco", "--workers", "2", cwd=tmp_path) as service:
+        service.wait_for("model loaded", n=2)
+        pid = service.wait_for("worker started", worker=0)["pid"]
+        os.kill(pid, signal.SIGKILL)
+        assert service.wait_for("worker ended", worker=0)["exit_code"] == -signal.SIGKILL
+        again = service.wait_for("worker started", n=2, worker=0)
+        assert again["pid"] != pid
+        service.wait_for("model loaded", n=3)
+        assert ask(service.url).status_code == 200
+        service.process.terminate()
+        assert service.process.wait(PATIENCE) == 0
+
+
+def test_sigterm_lets_requests_end_and_says_no_to_readiness(folder, tmp_path, connect):
+    with process(folder / "mixed.emsco", "--drain-delay", "100", cwd=tmp_path) as service:
+        body = json.dumps({"values": {"age": 50}}).encode()
+        slow = connect(service)
+        head = "POST /models/mixed/next HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        slow.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:5])
+        ask(service.url)  # by now, the slow request has begun
+        service.process.terminate()
+        service.wait_until(lambda: None if service.ready() else True)
+        during = ask(service.url)
+        assert during.status_code == 200
+        assert during.headers["connection"] == "close"
+        service.process.terminate()  # again: the delay ends
+        service.wait_until(lambda: None if answers(service) else True)
+        slow.sendall(body[5:])
+        answer = slow.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b'"acquire"' in answer
+        assert service.process.wait(PATIENCE) == 0
+
+
+def answers(service):
+    try:
+        return ask(service.url).status_code == 200
+    except httpx2.ConnectError:
+        return False
+
+
+def test_heads_and_bodies_that_never_end_are_closed(folder, tmp_path, connect):
+    with process(folder / "mixed.emsco", "--timeout", "3", cwd=tmp_path) as service:
+        head, body = connect(service), connect(service)
+        head.sendall(b"GET /models HTTP/1.1\r\nHost: local")
+        body.sendall(
+            b"POST /models/mixed/next HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 10\r\n\r\n{"
+        )
+        assert head.recv(100) == b""
+        assert body.recv(100).startswith(b"HTTP/1.1 503")
+
+
+def test_connections_beyond_the_limit_are_closed(folder, tmp_path, connect):
+    with process(folder / "mixed.emsco", "--timeout", "1000", "--max-connections", "3", cwd=tmp_path) as service:
+        many = [connect(service) for _ in range(12)]
+        assert [connection.recv(1) for connection in many[-5:]] == [b""] * 5
+        for connection in many:
+            connection.close()
+        service.wait_until(service.ready)
+
+
+def test_answers_of_two_workers_under_load_are_those_of_one(folder, fitted, tmp_path):
+    with process(folder / "mixed.emsco", "--workers", "2", "--quiet", cwd=tmp_path) as service:
+        service.wait_for("model loaded", n=2)
+        questions = [{"values": {"age": float(age)}} for age in range(20, 90)]
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda question: ask(service.url, **question).json(), questions))
+        for question, answer in zip(questions, found, strict=True):
+            session = fitted["mixed"].session()
+            session.give(question["values"])
+            assert answer["acquire"]["columns"] == list(session.step().columns)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nothing.emsco"], "there is no file"),
+        (["{model}", "--host", "0.0.0.0"], "--host is '0.0.0.0', which others can reach"),
+        (["{model}", "--max-rows", "0"], "--max-rows must be more than 0"),
+        (["{model}", "--host", "256.1.1.1", "--insecure"], "cannot be listened at"),
+        (["{model}", "--token-file", "nothing"], "nothing cannot be read"),
+    ],
+)
+def test_a_service_that_cannot_start_says_why(folder, tmp_path, arguments, said):
+    model = str(folder / "mixed.emsco")
+    command = [sys.executable, "-m", "emsco", "serve", *(a.format(model=model) for a in arguments), "--port", "0"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
