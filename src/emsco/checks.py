@@ -52,3 +52,13 @@ def check_flag(value: Any, name: str) -> bool:
     if not isinstance(value, bool | np.bool_ | int):
         raise InvalidParameterError(f"must be True or False; got {value!r}.", parameter=name)
     return bool(value)
+
+
+def check_time_limit(limit: Any) -> float | None:
+    """Return a number of seconds, or None if there is no limit."""
+    number = isinstance(limit, int | float | np.integer | np.floating) and not isinstance(limit, bool)
+    if limit is not None and not (number and 0 < limit < np.inf):
+        raise InvalidParameterError(
+            f"must be a positive number of seconds, or None for no limit; got {limit!r}.", parameter="time_limit"
+        )
+    return None if limit is None else float(limit)

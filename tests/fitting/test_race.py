@@ -16,6 +16,7 @@ from emsco.data.splits import make_folds
 from emsco.fitting import pipeline
 from emsco.fitting import race as racing
 from emsco.fitting.race import Quick, affordable_sets, race
+from emsco.fitting.rehearsal import Rehearsal
 from emsco.stages.base import StageOutcomes
 from emsco.stages.learners import BOOSTED, boosted
 from emsco.stages.recipe import Recipe
@@ -41,6 +42,9 @@ def straight(n=400, seed=0):
 
 def rehearsed(X, y, n_folds=3):
     return rehearse(X, y, make_folds(n_folds, y, np.arange(int(y.max()) + 1), np.random.default_rng(0)))
+
+
+FEW = rehearsed(*straight(60))
 
 
 @pytest.fixture(params=["LightGBM", "scikit-learn"])
@@ -78,7 +82,7 @@ def test_boosted_trees_must_lead_by_half_a_paired_standard_error(seed, shift):
     names = iter(rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(racing, "_rows", lambda *_, **__: rows[next(names)])
-        first, *others = race(None, Recipe(), tunes=True, seed=0, n_jobs=1)
+        first, *others = race(FEW, Recipe(), tunes=True, seed=0, n_jobs=1)
     best = max(BOOSTED, key=lambda kind: rows[kind].mean())
     lead = rows[best] - logistic
     won = lead.mean() > 0.5 * lead.std() / np.sqrt(50)
@@ -108,7 +112,7 @@ def test_confidences_that_are_too_high_lose_the_race_only_where_thresholds_are_g
     # The boosted trees are right more often, and three times as sure as they may be.
     sharper = 3 * (margin + np.where(y == 1, 0.3, -0.3))
     says = iter([Says(margin), *(Says(sharper) for _ in BOOSTED)])
-    monkeypatch.setattr(racing, "CrossFitTrainer", lambda *_: next(says))
+    monkeypatch.setattr(Rehearsal, "crossed", lambda *_, **__: next(says))
     rehearsal = rehearsed(*straight(60))
     monkeypatch.setattr(type(rehearsal), "y", property(lambda self: y))
     first, *_ = race(rehearsal, Recipe(), tunes=tunes, seed=0, n_jobs=1)

@@ -128,7 +128,6 @@ class _StageEncoding(click.Choice[str]):
     "the paper's search."
     "  [default: best: auto, paper: evolution]",
 )
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop an exact search with the best front so far.")
 @click.option("--max-stages", type=click.IntRange(min=1), metavar="N", help="Largest number of stages.")
 @click.option(
     "--removal/--no-removal",
@@ -210,10 +209,18 @@ class _StageEncoding(click.Choice[str]):
 )
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Number of workers; -1: one per core.")
 @click.option(
+    "--time-limit",
+    type=float,
+    metavar="SECONDS",
+    help="Time that the fit may take, about: comparison of classifiers, search and training, without reading DATA and "
+    "the test. The best front found by then is used.",
+)
+@click.option(
     "--checkpoint",
     type=FILE,
     metavar="FILE",
-    help="Store the search in this file. If the run is stopped, the same command continues. Removed at the end.",
+    help="Store the search in this file. If the run is stopped, the same command continues, also with another "
+    "--time-limit. Removed at the end, unless the time limit ended the run.",
 )
 @AS_JSON
 @click.pass_context
@@ -223,31 +230,36 @@ def fit(context: click.Context, /, **given: Any) -> int:
     A quarter of the rows is held out for the test: training and search do not use them, and the figures printed at the
     end are those of these rows. Text, categories and missing cells (empty, NA, ?) need no preparation.
     """
-    from emsco.data.files import TableFile
+    from emsco.fitting.progress import doing
 
     options = FitOptions(**given)
     _check(options)
-    file = TableFile(options.data, encoding=options.file_encoding)
-    file.require([options.target, *options.drop])
-    features = [name for name in file.names if name != options.target and name not in options.drop]
-    prices = _prices(options, features)
-    X, y, n_rows = read_labelled(file, features, options.target)
-    learn, held_out = _held_out(y, 0.0 if options.test or options.no_test else options.test_size, options.seed)
+    with doing(f"reading {options.data.name}"):
+        from emsco.data.files import TableFile
+
+        file = TableFile(options.data, encoding=options.file_encoding)
+        file.require([options.target, *options.drop])
+        features = [name for name in file.names if name != options.target and name not in options.drop]
+        prices = _prices(options, features)
+        X, y, n_rows = read_labelled(file, features, options.target)
+        learn, held_out = _held_out(y, 0.0 if options.test or options.no_test else options.test_size, options.seed)
     _check_columns(X, y)
     clf = classifier_of(options, prices, y[learn])
     calibration = _calibration_rows(options, X, y)
     test = (X.take(held_out), y[held_out]) if held_out.size else _test_rows(options, features, y[learn])
     missed, interrupted = _fit(clf, X.take(learn), y[learn], checkpoint=options.checkpoint, **calibration)
-    evaluation = None if test is None else clf.evaluate(*test)
-    clf.save(options.output, evaluation=evaluation, notes=_notes(context, options, n_rows, evaluation))
-    if options.checkpoint is not None and not interrupted:
+    with doing("testing"):
+        evaluation = None if test is None else clf.evaluate(*test)
+        clf.save(options.output, evaluation=evaluation, notes=_notes(context, options, n_rows, evaluation))
+    if options.checkpoint is not None and not interrupted and not clf.timed_out_:
         options.checkpoint.unlink(missing_ok=True)
     _show(clf, options, evaluation, len(learn))
     if missed is not None:
         fail(f"{missed} The model was written, with point {clf.point_} in use.")
+    if options.checkpoint is not None and (interrupted or clf.timed_out_):
+        longer = "" if interrupted else " with a longer --time-limit, or without,"
+        click.echo(f"The same command{longer} continues from {options.checkpoint}.", err=True)
     if interrupted:
-        if options.checkpoint is not None:
-            click.echo(f"The same command continues from {options.checkpoint}.", err=True)
         return INTERRUPTED
     return 0 if missed is None else 1
 

@@ -66,6 +66,8 @@ class Origin:
         How the search went.
     names_are_text : bool
         Whether the columns had names that scikit-learn records.
+    timed_out : tuple of str
+        What a time limit cut short, in words; empty if nothing.
     """
 
     kind: str
@@ -84,6 +86,7 @@ class Origin:
     n_feature_sets: int = 0
     history: IntArray = field(default_factory=lambda: np.empty((0, 3), dtype=np.int64))
     names_are_text: bool = False
+    timed_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.designs.partition import acquired_sets, stage_counts
 from emsco.fitting._no_worse import walk_against
+from emsco.fitting.clock import Clock
 from emsco.fitting.finishing import simplified
+from emsco.fitting.forecast import walking_seconds
 from emsco.scoring.choice import OF_A_CLASS
-from emsco.scoring.judge import Judge
+from emsco.scoring.judge import Judge, Task
 from emsco.scoring.outlook import Outlook
 
 MARGIN = -2.0  # standard errors by which a point may be worse, all classes together: it must be better
@@ -65,7 +67,9 @@ def within(lost: IntArray, gained: IntArray) -> BoolArray:
     return np.asarray(by_class & together)
 
 
-def choose_no_worse(designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tuple[float, ...]) -> Pick:
+def choose_no_worse(
+    designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tuple[float, ...], clock: Clock | None = None
+) -> Pick:
     """Return the cheapest of designs and exit thresholds that is no worse than buying everything at once.
 
     Parameters
@@ -75,16 +79,20 @@ def choose_no_worse(designs: IntArray, judge: Judge, folds: NDArray[np.intp], ex
     folds : ndarray of shape (n_samples,)
         Fold of each sample, for the rehearsal of the choice.
     exits : tuple of float
+    clock : Clock or None
+        Where there is no time for all designs, those with few stages are looked at.
     """
-    task = judge.task
+    task, clock = judge.task, Clock() if clock is None else clock
     everything = np.zeros((1, task.prices.n_units), dtype=np.int64)
     designs = np.unique(np.concatenate([everything, designs]), axis=0)
+    if clock.is_limited:
+        designs = _everything_first(designs, few_stages=not clock.affords(_seconds(task, len(designs), clock)))
     at_once = judge.answers(everything[0])
     other = at_once.label[0] == task.y
     n_folds = int(folds.max()) + 1
     views = [np.ones(n_folds, dtype=np.bool_), *(np.arange(n_folds) != f for f in range(n_folds))]
     chosen, *rehearsed = best = [_Best() for _ in views]
-    for rows, (left, lost, gained) in _walked(designs, judge, other, folds, np.array(exits)):
+    for rows, (left, lost, gained) in _walked(designs, judge, other, folds, np.array(exits), clock):
         part = designs[rows]
         n_stages, n_bought = stage_counts(part), (part >= 0).sum(axis=1)
         paid = np.cumsum(task.prices.stage_ticks(acquired_sets(part)[0]), axis=1)
@@ -98,15 +106,33 @@ def choose_no_worse(designs: IntArray, judge: Judge, folds: NDArray[np.intp], ex
     return Pick(design, exits[chosen.exit], _outlook(chosen, rehearsed, designs, judge, other))
 
 
+def _everything_first(designs: IntArray, *, few_stages: bool) -> IntArray:
+    """Return designs with everything at once first; then as they are, or those with few stages first."""
+    n_stages = stage_counts(designs) if few_stages else np.ones(len(designs))
+    return designs[np.lexsort((n_stages, (designs != 0).any(axis=1)))]
+
+
+def _seconds(task: Task, n_designs: int, clock: Clock) -> float:
+    return walking_seconds(task, n_designs) * clock.speed.of("walking")
+
+
 def _walked(
-    designs: IntArray, judge: Judge, other: BoolArray, folds: NDArray[np.intp], bars: FloatArray
+    designs: IntArray, judge: Judge, other: BoolArray, folds: NDArray[np.intp], bars: FloatArray, clock: Clock
 ) -> Iterator[tuple[NDArray[np.intp], tuple[IntArray, IntArray, IntArray]]]:
-    """Yield parts of the designs with what leaves, is lost and is gained, by threshold and fold."""
+    """Yield parts of the designs, as far as there is time, with what leaves, is lost and is gained.
+
+    These are counts by threshold and fold.
+    """
     y, n_classes = judge.task.y, judge.task.n_classes
     n_folds = int(folds.max()) + 1
     step = max(int(min(_CELLS // y.size, judge.cache.capacity) // max(stage_counts(designs).max(), 1)), 1)
+    until = clock.left() / 2  # for the thresholds of the front
     for i in range(0, len(designs), step):
         rows = np.arange(i, min(i + step, len(designs)))
+        if i and clock.left() - _seconds(judge.task, len(rows), clock) < until:
+            clock.cut(f"{i:,} of {len(designs):,} designs were compared")
+            return
+        began = clock.elapsed
         acquired, exists = acquired_sets(designs[rows])
         sets, place = np.unique(acquired[exists], axis=0, return_inverse=True)
         slots = np.zeros(exists.shape, dtype=np.int64)
@@ -118,6 +144,8 @@ def _walked(
         right = outcomes.label == y
         walk_against(slots, exists.sum(axis=1), outcomes.confidence, right, other, y, folds, bars, left, lost, gained)
         yield rows, (left, lost, gained)
+        clock.speed.learn("walking", clock.elapsed - began, walking_seconds(judge.task, len(rows)))
+        clock("choosing thresholds", 0.5 * (i + len(rows)) / len(designs), f"{i + len(rows):,} designs")
 
 
 def _improve(

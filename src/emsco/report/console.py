@@ -17,7 +17,7 @@ from emsco.deployed.evaluation import Evaluation, Result, by_objectives
 from emsco.deployed.model import Deployed, the_front
 from emsco.exceptions import printable
 from emsco.markup import Sheet
-from emsco.report.learning import judged, learning_record, selected
+from emsco.report.learning import judged, learning_record, selected, timed_out_words
 from emsco.report.outlook import outlook_record, outlook_words
 from emsco.scoring.classes import base_rate, class_sheet
 from emsco.scoring.rejection import as_rule
@@ -76,6 +76,8 @@ def print_fit(
             f"(proven in {certificate.seconds:.1f} s).")  # fmt: skip
     else:
         say(f"{len(front)} designs found so far, of {certificate.n_designs:,}; the front is not proven.")
+    if cut := timed_out_words(model):
+        say(cut)
     say(" ".join(learning_record(model)["in_words"]))
     say(f"\nIn use: point {model.point} of the front.")
     print_threshold(model)

@@ -68,6 +68,14 @@ def in_words(record: dict[str, Any]) -> list[str]:
     return sentences
 
 
+def timed_out_words(deployed: Deployed) -> str:
+    """Return what a time limit cut short, as a sentence; nothing if there was time for everything."""
+    cuts = deployed.origin.timed_out
+    if not cuts:
+        return ""
+    return f"A time limit of {deployed.origin.parameters['time_limit']:g} s cut the fit short: {'; '.join(cuts)}."
+
+
 def stage_words(deployed: Deployed) -> str:
     """Return what the stages are, in a few words."""
     record = learning_record(deployed)

@@ -6,7 +6,7 @@ from typing import Any
 
 from emsco.deployed.evaluation import Evaluation, Result, by_objectives
 from emsco.deployed.model import Deployed, the_front
-from emsco.report.learning import learning_record
+from emsco.report.learning import learning_record, timed_out_words
 from emsco.report.outlook import outlook_record
 from emsco.scoring.front import Front
 from emsco.scoring.rejection import NEVER
@@ -39,6 +39,7 @@ def summary_record(model: Deployed, evaluation: Evaluation | None) -> dict[str, 
         "in_use": point_record(model, model.point),
         "search": model.search_name,
         "seconds": round(model.origin.search_seconds, 3),
+        "timed_out": list(model.origin.timed_out),
         "learning": learning_record(model),
         "certificate": None if certificate is None else vars(certificate),
         "guarantee": None if model.promise is None else asdict(model.promise),
@@ -118,6 +119,8 @@ def facts_record(model: Deployed) -> dict[str, Any]:
         facts["objectives"] = list(front.objectives)
         facts["front"] = f"{len(front)} points, point {model.point} in use"
         facts["search"] = f"{model.search_name}, {model.origin.search_seconds:.1f} s"
+        if model.origin.timed_out:
+            facts["timed out"] = timed_out_words(model)
         certificate = front.certificate
         if certificate is not None:
             facts["certificate"] = (

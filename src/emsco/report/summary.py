@@ -17,7 +17,7 @@ from emsco.deployed.model import Deployed
 from emsco.exceptions import InvalidInputError
 from emsco.prices.prices import PriceList
 from emsco.report.by_class import class_tables, told_by_class
-from emsco.report.learning import judged, learning_record, selected, stage_words
+from emsco.report.learning import judged, learning_record, selected, stage_words, timed_out_words
 from emsco.report.outlook import outlook_record, outlook_words
 from emsco.scoring.classes import base_rate
 from emsco.scoring.front import Front
@@ -311,6 +311,7 @@ def _search(model: Deployed, front: Front) -> dict[str, Any]:
         "name": model.search_name,
         "seconds": _rounded(origin.search_seconds),
         "n_feature_sets": origin.n_feature_sets,
+        "timed_out": timed_out_words(model),
         "certificate": None if certificate is None else {name: _plain(getattr(certificate, name)) for name in names},
         "n_steps": len(history),
         "n_designs": history[shown, 0].tolist(),

@@ -115,6 +115,7 @@ def _front_to_json(deployed: Deployed, front: Front) -> tuple[dict[str, Any], di
             "encoding": origin.encoding, "C": origin.C, "validation": origin.validation, "finished": origin.finished,
             "learner": origin.learner, "retrained": origin.retrained, "other_thresholds": origin.other_thresholds,
         },
+        "timed_out": list(origin.timed_out),
         "preset": parameters_to_json(origin.preset),
         "search_seconds": origin.search_seconds,
         "n_generations": origin.n_generations,
@@ -248,6 +249,7 @@ class _Reading:
             n_feature_sets=record.whole("n_feature_sets"),
             history=self.array("history", "<i8", None, 3),
             names_are_text=names,
+            timed_out=record.texts("timed_out") if "timed_out" in record else (),
         )
 
     def designs(self, prices: PriceList) -> IntArray:

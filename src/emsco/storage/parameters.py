@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from emsco.checks import check_cache_bytes, check_flag, check_seed
+from emsco.checks import check_cache_bytes, check_flag, check_seed, check_time_limit
 from emsco.designs.partition import check_max_stages
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
 from emsco.prices.prices import Costs, PriceList, Prices
@@ -25,7 +25,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "costs": None, "threshold": None, "objectives": None, "choose": None, "preset": "best", "search": None,
         "max_stages": None, "removal": None, "encoding": None, "C": None, "products": False, "estimator": None,
         "final_estimator": None, "calibration": None, "validation": None, "refit": False, "random_state": None,
-        "n_jobs": None, "verbose": False, "cache_bytes": 2**28,
+        "n_jobs": None, "time_limit": None, "verbose": None, "cache_bytes": 2**28,
     },
     "MultiStageClassifier": {
         "design": None, "costs": None, "threshold": 0.75, "encoding": "linear", "C": 1.0, "products": False,
@@ -119,6 +119,7 @@ def _check(parameters: Mapping[str, Any], *, automatic: bool) -> None:
     check_seed(parameters.get("random_state"))
     check_calibration(parameters.get("calibration"))
     check_cache_bytes(parameters.get("cache_bytes", 1))
+    check_time_limit(parameters.get("time_limit"))
     for name in ESTIMATORS & set(parameters):
         check_estimator(parameters[name], name)
     check_products(parameters.get("products", False), parameters.get("estimator"))

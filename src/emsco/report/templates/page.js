@@ -737,7 +737,7 @@ function drawPrices() {
 }
 
 function drawSearch() {
-  const { certificate, seconds, name, n_steps, n_designs, n_feature_sets } = data.search;
+  const { certificate, seconds, name, n_steps, n_designs, n_feature_sets, timed_out } = data.search;
   const took = (time) => (time === null ? "" : `, in ${time < 10 ? time.toFixed(1) : whole(Math.round(time))} seconds`);
   const words = byId("search-words");
   if (certificate) {
@@ -749,13 +749,15 @@ function drawSearch() {
         `${whole(certificate.n_ruled_out)} ruled out, each proven to be dominated or to equal an evaluated one` +
         `${took(certificate.seconds)}. `,
       h("strong", null, verdict),
+      timed_out ? ` ${timed_out}` : "",
     );
     return;
   }
   const designs = n_steps ? `evaluated ${whole(n_designs.at(-1))} designs in ${plural(n_steps, "step")}` : "searched";
   const trained = n_feature_sets === null ? "" : ` and trained ${plural(n_feature_sets, "feature set")}`;
   words.textContent =
-    `${name || "The search"} ${designs}${trained}${took(seconds)}. Better designs may exist: the front is not proven.`;
+    `${name || "The search"} ${designs}${trained}${took(seconds)}. Better designs may exist: the front is not proven.` +
+    (timed_out ? ` ${timed_out}` : "");
 }
 
 function drawHistory() {

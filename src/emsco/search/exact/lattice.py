@@ -21,7 +21,7 @@ from emsco.prices.prices import PriceList
 from emsco.scoring import _bitset as bitset
 from emsco.scoring.cache import StageCache, sets_at_once, to_bits
 from emsco.scoring.rejection import Threshold
-from emsco.search.base import Arrays, Journal, Progress
+from emsco.search.base import INTERRUPTED, OUT_OF_TIME, Arrays, Journal, Progress
 from emsco.search.exact import _lattice as lattice
 from emsco.search.exact.incumbents import NEVER, Chain, Incumbents, Vector
 from emsco.search.exact.steps import Steps, dearest
@@ -30,7 +30,7 @@ from emsco.stages.base import StageTrainer
 
 # States per set in each pass: narrow passes find good designs, with which the next one drops more.
 _WIDTHS = (16, 128, 1024, 2**48)
-INTERRUPTED, OUT_OF_TIME, OUT_OF_MEMORY = "interrupted", "out of time", "out of memory"
+OUT_OF_MEMORY = "out of memory"
 MAX_STATE_BYTES = 2**31  # and as much again while they are moved
 _ROOM_FOR_TIES = 64  # designs of the vectors sought after some states; if there are more, they are found again
 
