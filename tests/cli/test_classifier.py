@@ -30,7 +30,7 @@ from tests.cli.calls import FIT, HEART, SMALL, TARGET, call
         (["--regularisation", "nan"], 1, "--regularisation must be a positive number or auto; got nan"),
         (["--final", "logistic"], 2, "'logistic' is not one of 'auto', 'search', 'tree', 'forest', 'boosting'"),
         (["--calibration", "platt"], 2, "'platt' is not one of 'sigmoid', 'isotonic', 'temperature'"),
-        (["--time-limit", "3", "--preset", "paper"], 2, "goes with --search exact"),
+        (["--time-limit", "soon"], 2, "'soon' is not a valid float"),
     ],
 )
 def test_learning_that_makes_no_sense_is_one_line(options, code, says, folder, tmp_path, capsys):

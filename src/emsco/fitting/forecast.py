@@ -16,7 +16,7 @@ from emsco.fitting.timing import Timing
 from emsco.prices.prices import PriceList
 from emsco.scoring.judge import Task
 from emsco.search.bestfirst import BestFirst
-from emsco.search.chains import MOST_LOOKED_FOR
+from emsco.search.chains import MOST_LOOKED_FOR, n_orders
 from emsco.search.evolution import Evolution
 from emsco.search.exact.proof import Exact, estimate_seconds
 
@@ -44,9 +44,9 @@ def typical_sets(n_units: int, sizes: NDArray[Any]) -> BoolArray:
 def ordering_seconds(timing: Timing, prices: PriceList, most: int = MOST_LOOKED_FOR) -> float:
     """Return how long it takes to order units by a learner."""
     sizes = np.arange(1, min(most, prices.n_units) + 1)
-    n_orders = _BOTH if np.unique(prices.prices).size > 1 or prices.groups.any() else 1.0
+    times = _BOTH if n_orders(prices) > 1 else 1.0
     each = timing.seconds(typical_sets(prices.n_units, sizes))
-    return n_orders * float((each * (prices.n_units - sizes + 1)).sum())
+    return times * float((each * (prices.n_units - sizes + 1)).sum())
 
 
 def search_seconds(search: Any, task: Task, timing: Timing, *, fast: bool) -> float:
@@ -117,10 +117,9 @@ def forecast(
     if final is None:
         return phases
     prices, n_units = task.prices, task.prices.n_units
-    n_orders = 1 + (np.unique(prices.prices).size > 1)
     asked = final.asked.seconds(typical_sets(n_units, np.arange(1, min(final.n_placed, n_units) + 1)))
     finals = _concluded(task, final.timing, slow=True, n_sets=final.n_sets)
-    finals["ordering features"] = float(n_orders * _ASKED * asked.sum())
+    finals["ordering features"] = float(n_orders(prices) * _ASKED * asked.sum())
     finals["training the final stages"] = final.n_sets * typical_seconds(final.timing, n_units)
     return {"searching": phases["searching"]} | {
         phase: chance * finals.get(phase, 0.0) + (1 - chance) * phases.get(phase, 0.0)

@@ -57,10 +57,8 @@ def orders(
         Whether there is time to compare some feature sets. Where there is not, all orders end, and the other units are
         one stage. None: there always is.
     """
-    by_gain = _Growing(sureness, prices, strong, most, per_price=False, ends_early=ends_early)
-    growing = [by_gain]
-    if np.unique(prices.prices).size > 1 or prices.groups.any() or prices.sources:
-        growing.append(_Growing(sureness, prices, strong, most, per_price=True, ends_early=ends_early))
+    kinds = (False, True)[: n_orders(prices)]
+    growing = [_Growing(sureness, prices, strong, most, per_price=kind, ends_early=ends_early) for kind in kinds]
     waiting = growing
     while waiting := [order for order in waiting if not order.is_done]:
         for order in waiting:  # in turns: where the time is up, they are of about the same length
@@ -68,6 +66,11 @@ def orders(
                 return [each.order(cut=not each.is_done) for each in growing]
             order.grow()
     return [each.order() for each in growing]
+
+
+def n_orders(prices: PriceList) -> int:
+    """Return how many orders there are: with equal prices, what a unit adds and what it adds per price are alike."""
+    return 2 if np.unique(prices.prices).size > 1 or prices.groups.any() or prices.sources else 1
 
 
 class _Growing:
