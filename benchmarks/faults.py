@@ -6,7 +6,7 @@ No answer may be wrong and no acknowledged outcome lost; how many requests faile
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 import json
 import os
 from pathlib import Path
@@ -34,8 +34,12 @@ def children(pid: int) -> list[int]:
 
 
 async def under_load(
-    port: int, requests: list[bytes], check: Callable[[int, bytes], bool], seconds: float, fault: Callable[[], Awaitable[None]]
-) -> Result:  # fmt: skip
+    port: int,
+    requests: list[bytes],
+    check: Callable[[int, bytes], bool],
+    seconds: float,
+    fault: Callable[[], Awaitable[None]],
+) -> Result:
     load = asyncio.create_task(flood(port, requests, n_connections=8, seconds=seconds, check=check))
     await fault()
     return await load
@@ -170,7 +174,7 @@ def small_disk(folder: Path, megabytes: int):  # type: ignore[no-untyped-def]
 
 
 def full_disk(folder: Path) -> None:
-    clf, model, data = fitted(folder)
+    _, model, data = fitted(folder)
     with small_disk(folder / "disk", 1) as made:
         if not made:
             print("full disk: left out, as this user may not mount one")
@@ -199,12 +203,12 @@ def full_disk(folder: Path) -> None:
             uvloop.run(send(40))
             before = memory(process.pid)
             process.kill()
-        with sqlite3.connect(store) as file:
+        with closing(sqlite3.connect(store)) as file:
             stored = {row[0] for row in file.execute("SELECT id FROM outcomes")}
         lost = acknowledged - stored
         print(
-            f"full disk, then SIGKILL: statuses {statuses}; {len(acknowledged):,} outcomes acknowledged, {len(lost)} of "
-            f"them lost, {len(stored - acknowledged)} stored without a word; {before:.0f} MB",
+            f"full disk, then SIGKILL: statuses {statuses}; {len(acknowledged):,} outcomes acknowledged, {len(lost)} "
+            f"of them lost, {len(stored - acknowledged)} stored without a word; {before:.0f} MB",
             flush=True,
         )
 
