@@ -73,7 +73,7 @@ def problem(seed, *, n_features=4, n_train=40, n_validation=30, n_classes=2, cos
 
 def has_ties(p):
     """Whether a feature set gives a sample two classes that are equally probable: rounding tells which is the label."""
-    sets = ((np.arange(1, 2**p.train.shape[0])[:, None] >> np.arange(p.train.shape[0])) & 1).astype(np.bool_)
+    sets = ((np.arange(1, 2 ** p.train.shape[0])[:, None] >> np.arange(p.train.shape[0])) & 1).astype(np.bool_)
     trainer = LogisticTrainer(p)
     for units, model in zip(sets, trainer.models(sets, trainer.train(sets)), strict=True):
         second, first = np.sort(model.predict_proba(p.validation[units].T), axis=1)[:, -2:].T
