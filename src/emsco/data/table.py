@@ -6,7 +6,7 @@ bought may hold anything.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,25 @@ from emsco.exceptions import InvalidInputError, MissingDependencyError
 Rows = NDArray[np.intp] | slice
 
 _FEW_ROWS = 10_000  # of a data frame: to copy all of them takes less time than to look at single columns
+
+
+class Numbers(NamedTuple):
+    """Columns of numbers where they lie in memory, for compiled readers.
+
+    Attributes
+    ----------
+    address, stride : ndarray of shape (n_columns,)
+        The cell of row r is at ``address + r * stride``.
+    single : ndarray of shape (n_columns,)
+        Whether the cells are of single precision; else they are of double.
+    arrays : sequence of ndarray
+        What has to be kept as long as the addresses are used.
+    """
+
+    address: NDArray[np.int64]
+    stride: NDArray[np.int64]
+    single: NDArray[np.bool_]
+    arrays: Sequence[NDArray[Any]]
 
 
 class Table:
@@ -80,8 +99,8 @@ class Table:
             return type(self._data.schema.field(position).type).__name__ == "DictionaryType"
         return False
 
-    def numbers(self, positions: Sequence[int]) -> list[NDArray[np.float64] | NDArray[np.float32]] | None:
-        """Return columns as they lie in memory, if the table declares all of them to be numbers; else None.
+    def numbers(self, positions: Sequence[int]) -> Numbers | None:
+        """Return columns where they lie in memory, if the table declares all of them to be numbers; else None.
 
         Those of another type than float64 or float32 are converted to float64. Nothing is checked.
         """
@@ -92,8 +111,8 @@ class Table:
         elif self._frame == "pyarrow":
             columns = _arrow_numbers(self._data, positions)
         else:
-            columns = [self._data[:, p] for p in positions] if self._data.dtype.kind in "fiub" else None
-        return None if columns is None else [_as_floats(column) for column in columns]
+            columns = self._data if self._data.dtype.kind in "fiub" else None
+        return None if columns is None else _numbers(columns, positions)
 
 
 class StackedTable(Table):
@@ -312,20 +331,42 @@ def is_arrow_number(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
+def _numbers(columns: NDArray[Any] | list[NDArray[Any]], positions: Sequence[int]) -> Numbers:
+    """Return where numbers lie: chosen columns of a matrix, or all of a list."""
+    if isinstance(columns, list):
+        arrays = [_as_floats(column) for column in columns]
+        address = np.array([_address(column) for column in arrays], dtype=np.int64)
+        stride = np.array([column.strides[0] for column in arrays], dtype=np.int64)
+        return Numbers(address, stride, np.array([column.itemsize == 4 for column in arrays], dtype=np.bool_), arrays)
+    if not _is_readable(columns):
+        return _numbers([columns[:, p] for p in positions], positions)
+    address = _address(columns) + columns.strides[1] * np.array(positions, dtype=np.int64)
+    stride = np.full(len(positions), columns.strides[0], dtype=np.int64)
+    return Numbers(address, stride, np.full(len(positions), columns.itemsize == 4), [columns])
+
+
 def _as_floats(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers as compiled code can read them: a view where that is possible."""
-    readable = values.dtype in (np.float64, np.float32) and values.flags.aligned
-    return values if readable else values.astype(np.float64)
+    return values if _is_readable(values) else values.astype(np.float64)
 
 
-def _pandas_numbers(frame: Any, positions: Sequence[int]) -> list[NDArray[Any]] | None:
+def _is_readable(values: NDArray[Any]) -> bool:
+    """Return whether compiled code can read numbers as they are."""
+    return values.dtype.char in "df" and values.dtype.isnative and values.flags.aligned
+
+
+def _address(values: NDArray[Any]) -> int:
+    address: int = values.__array_interface__["data"][0]
+    return address
+
+
+def _pandas_numbers(frame: Any, positions: Sequence[int]) -> NDArray[Any] | list[NDArray[Any]] | None:
     dtypes = list(frame.dtypes)
     plain = [isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes]
     if not all(plain[p] for p in positions):
         return None
     if all(plain) and (len(frame) < _FEW_ROWS or (len(set(dtypes)) == 1 and _is_one_array(frame))):
-        matrix = frame.to_numpy(dtypes[0] if len(set(dtypes)) == 1 else np.float64)
-        return [matrix[:, p] for p in positions]
+        matrix: NDArray[Any] = frame.to_numpy(dtypes[0] if len(set(dtypes)) == 1 else np.float64)
+        return matrix
     return [frame.iloc[:, p].to_numpy() for p in positions]
 
 

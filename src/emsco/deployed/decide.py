@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray
 from emsco.data.encoding import Encoder
-from emsco.data.table import Rows, Table, data_frame, infinite_cell
+from emsco.data.table import Numbers, Rows, Table, data_frame, infinite_cell
 from emsco.deployed import _rows as rows
 from emsco.exceptions import InvalidEstimatorError, InvalidInputError, MissingColumnError
 from emsco.markup import Sheet, facts_sheet
@@ -217,16 +217,11 @@ class TrainedCascade:
             conclusive=np.empty(n_rows, dtype=np.bool_),
             cost=np.empty(n_rows),
         )
-        cells = (
-            np.array([column.__array_interface__["data"][0] for column in columns], dtype=np.int64),
-            np.array([column.strides[0] for column in columns], dtype=np.int64),
-            np.array([column.dtype == np.float32 for column in columns], dtype=np.bool_),
-        )
         compiled, bars = self._compiled, rule.matrix(len(self.stages))
 
         def task(start: int) -> None:
             stop = min(start + step, n_rows)
-            arguments = (*cells, start, stop, *compiled, self.paid, bars, *found)
+            arguments = (*columns[:3], start, stop, *compiled, self.paid, bars, *found)
             row, column = rows.walk(*arguments)
             if row >= 0:
                 raise InvalidInputError(infinite_cell(self._encoder.codes[column].name, row))
@@ -242,7 +237,7 @@ class TrainedCascade:
             task(first)
         return found
 
-    def _numbers(self, table: Table, column_of: Sequence[int | None]) -> list[NDArray[Any]] | None:
+    def _numbers(self, table: Table, column_of: Sequence[int | None]) -> Numbers | None:
         """Return the columns that the stages buy, in their order, if the compiled walk can read them."""
         positions = [column_of[c] for stage in self.stages for c in stage.new_columns]
         bought = [p for p in positions if p is not None]
