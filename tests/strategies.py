@@ -9,6 +9,7 @@ import numpy as np
 
 from emsco.designs.partition import compress
 from emsco.prices.prices import Prices, resolve
+from emsco.stages.logistic import LogisticTrainer
 from emsco.stages.problem import Problem
 
 
@@ -68,6 +69,17 @@ def problem(seed, *, n_features=4, n_train=40, n_validation=30, n_classes=2, cos
         unit_columns=np.eye(n_features, dtype=np.bool_),
         prices=prices,
     )
+
+
+def has_ties(p):
+    """Whether a feature set gives a sample two classes that are equally probable: rounding tells which is the label."""
+    sets = ((np.arange(1, 2 ** p.train.shape[0])[:, None] >> np.arange(p.train.shape[0])) & 1).astype(np.bool_)
+    trainer = LogisticTrainer(p)
+    for units, model in zip(sets, trainer.models(sets, trainer.train(sets)), strict=True):
+        second, first = np.sort(model.predict_proba(p.validation[units].T), axis=1)[:, -2:].T
+        if (first - second).min() < 1e-7:
+            return True
+    return False
 
 
 def bill(prices, threshold):

@@ -69,6 +69,12 @@ def elsewhere(folder):
         "per_class": lambda: Guarantee(per_class="yes"),
         "point": lambda: emsco.load(folder / "model.emsco").use(999),
         "y": lambda: EMSCOClassifier().fit(HEART.data, HEART.target * 0),
+        "X_cal": lambda: EMSCOClassifier(threshold=0.8).fit(
+            HEART.data, HEART.target, X_cal=HEART.data, y_cal=HEART.target
+        ),
+        "y_cal": lambda: EMSCOClassifier(threshold=Guarantee()).fit(
+            HEART.data, HEART.target, X_cal=HEART.data, y_cal=HEART.target + 7
+        ),
     }
 
 

@@ -230,6 +230,13 @@ def test_two_values_and_constants_stay_lines(encoding):
         assert_array_equal(curves(values, encoding)[1], curves(values, "linear")[1])
 
 
+def test_a_column_of_which_most_values_are_the_largest_one_has_no_curve_that_is_constant():
+    values = np.array([1.0, 2.0, 3.0, 4.0, *[5.0] * 40])[:, None]
+    encoded = Encoder(Table(values), slice(None), encoding="spline").encode(Table(values), slice(None))
+    assert np.isfinite(encoded).all()
+    assert_allclose(encoded.std(axis=1), 1.0)
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["linear", "rank", "spline"]))
 def test_one_value_is_encoded_as_a_column_is_and_curves_are_standardised(seed, encoding):
     rng = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from emsco import BestFirst, EMSCOClassifier, MultiStageClassifier
 from emsco.deployed.model import the_front
 from emsco.exceptions import InvalidInputError, InvalidParameterError
+from emsco.report.learning import selected
 from emsco.scoring.outlook import Outlook
 from tests.classifiers import fixed
 
@@ -58,6 +59,9 @@ def test_what_was_measured_at_other_thresholds_does_not_describe_what_is_in_use(
     assert known.outlook == known.with_threshold(None).outlook == outlook
     other = known.with_threshold(0.9)
     assert (other.outlook, other.evaluation) == (None, None)
+    assert "other thresholds are in use now" in selected(other)
+    assert "optimistic" in selected(other.with_threshold("auto"))
+    assert "other thresholds" in selected(other.with_threshold(0.8).with_threshold(0.9))
     assert other.with_threshold("auto").outlook == outlook
     same = known.with_threshold("auto")
     assert same.evaluation == known.evaluation

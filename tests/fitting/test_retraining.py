@@ -162,6 +162,14 @@ def test_a_given_design_keeps_encoding_and_strength():
     assert_array_equal(clf.retrain(X, Y).decide(X).confidence, before.confidence)
 
 
+def test_figures_are_counted_at_the_thresholds_in_use():
+    clf = fitted()
+    clf.threshold = 0.9
+    assert clf.deployed_.origin.other_thresholds
+    clf.retrain(*rows(1))
+    assert not clf.deployed_.origin.other_thresholds
+
+
 def test_a_promise_is_calibrated_again():
     clf = fitted(threshold=Guarantee(0.8), search=Evolution(max_generations=5))
     new, cal = rows(4, n=400), rows(5, n=333)

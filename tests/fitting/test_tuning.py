@@ -24,6 +24,7 @@ from emsco.cli.app import emsco as command
 from emsco.exceptions import InvalidParameterError, ModelFileError, NoSuchPointError, SearchInterruptedWarning
 from emsco.fitting import training
 from emsco.fitting import tuning as thresholds
+from emsco.fitting.clock import Clock
 from emsco.fitting.tuning import EXITS, LASTS, tune
 from emsco.promises.own import rule_of
 from emsco.report.learning import learning_record
@@ -66,7 +67,7 @@ def test_the_front_is_what_no_pair_of_any_promising_design_beats(seed):
     p = problem(seed, n_features=5)
     designs = np.unique(draw_population(seed, n_rows=12, n_features=5), axis=0)
     judge = make_judge(p)
-    promising = thresholds._promising(designs, judge)
+    promising = thresholds._promising(designs, judge, Clock())
     front = tune(designs, judge)
     outcome = reference.train_logistic(p.train.T, p.y_train, p.validation.T)
     costs, truth = bill(p.prices, 0.0)[0], p.y_validation.tolist()

@@ -1,5 +1,6 @@
 import asyncio
 import json
+import re
 
 import pytest
 
@@ -47,7 +48,7 @@ def test_answers_have_an_id_and_are_safe_to_show(folder):
     assert headers[b"x-content-type-options"] == b"nosniff"
     for unfit in (b"", b"x" * 101, b"a b", b"\n"):
         _, headers, _ = asyncio.run(call(gate_of(answer, folder), headers=[(b"x-request-id", unfit)]))
-        assert len(headers[b"x-request-id"]) == 16
+        assert re.fullmatch(rb"[0-9a-f]{8}-\d+", headers[b"x-request-id"])
 
 
 def test_too_many_requests_at_once_are_told_to_come_again(folder):
@@ -129,3 +130,30 @@ def test_a_quiet_service_logs_only_problems(folder, capsys):
         client.get("/models")
         client.get("/nothing")
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/models/mixed/next", {}), ("/models/mixed/next", {"values": {"age": 50}, "explain": True}),
+        ("/models/mixed/next", {"values": {"agee": 1}}), ("/models/mixed/next", {"values": []}),
+        ("/models/nothing/next", {}), ("/models/mixed/next/", {}), ("/models/a%2Fb/next", {}),
+    ],
+)  # fmt: skip
+def test_the_short_way_to_a_route_gives_the_same_as_the_long_one(folder, path, body):
+    from tests.service.conftest import serving
+
+    def answers(client, often):
+        client.app._often = often
+        response = client.post(path, json=body, headers={"X-Request-Id": "same"}, follow_redirects=False)
+        return response.status_code, response.json() if response.content else None, dict(response.headers)
+
+    with serving(folder / "mixed.emsco") as client:
+        short = client.app._often
+        assert short
+        assert answers(client, short) == answers(client, {})
+        client.app._often = short
+        client.post(path, json=body)
+        text = client.get("/metrics").text
+        if path == "/models/mixed/next":
+            assert 'route="/models/{name}/next",method="POST"' in text

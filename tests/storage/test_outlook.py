@@ -56,6 +56,7 @@ def test_the_outlook_stays_with_its_point_and_its_thresholds_whatever_changes_th
         again.set_params(**change).save(path)
         assert again.outlook_ is None
         assert emsco.load(path).outlook_ is None
+        assert emsco.load(path).deployed_.origin.other_thresholds
     again.threshold = None
     assert again.outlook_ == fitted.outlook_
 

@@ -83,7 +83,7 @@ def serve(models: tuple[str, ...], **options: Any) -> int:
             "log_values", "quiet",
         )},
     )  # fmt: skip
-    return run(settings)
+    return run(settings, lambda address: click.echo(f"The page is at {address}. Ctrl-C ends the service."))
 
 
 def _source(text: str) -> Any:

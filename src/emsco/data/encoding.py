@@ -446,7 +446,9 @@ def _learn_curves(code: NumberCode, known: NDArray[np.float64], *, bends: bool) 
     knots, rank = _ranks(others)
     if knots.size < 2 or np.unique(known).size < 3 or not (np.diff(knots) > 0).all():
         return code
-    curves = [rank, *(np.maximum(rank - bend, 0.0) for bend in _BENDS if bends and knots.size > 3)]
+    # A curve that bends beyond the last rank is 0 everywhere: where most values are the largest one.
+    at = [bend for bend in _BENDS if bends and knots.size > 3 and bend < rank[-1]]
+    curves = [rank, *(np.maximum(rank - bend, 0.0) for bend in at)]
     at_zero = [0.0] * len(curves) if others.size < known.size else None
     if at_zero is not None:
         curves.append(np.zeros(knots.size))

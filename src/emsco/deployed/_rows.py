@@ -99,11 +99,7 @@ def _settle(cells: Array, n: int, mean: float, inverse_scale: float, Z: Array, p
 
 @part()
 def _leads_of(margins: Array, n: int, lead: Array, largest: Array) -> None:
-    """How far the largest of n margins is ahead of the next; with one logit, of that of the other class."""
-    if margins.shape[0] == 1:
-        for i in range(n):
-            lead[i] = abs(margins[0, i])
-        return
+    """How far the largest of n margins is ahead of the next."""
     for i in range(n):  # lead is the second largest until the end
         largest[i] = margins[0, i]
         lead[i] = -np.inf
@@ -133,10 +129,12 @@ def _walk(
     intercepts: Array,
     bars: Array,
     least: Array,
+    paid: Array,
     confidence: Array,
     code: Array,
     exit_stage: Array,
     conclusive: Array,
+    cost: Array,
     Z: Array,
     margins: Array,
     chosen: Array,
@@ -147,7 +145,8 @@ def _walk(
     lists: Array,
 ) -> Any:
     """Do what `walk` says, in the arrays from Z on."""
-    cells, within, share, lead, top, total = floats[0], floats[1], floats[2], floats[3], floats[4], floats[5]
+    cells, within, share, top, total = floats[0], floats[1], floats[2], floats[3], floats[4]
+    lead = floats[5] if margins.shape[0] > 1 else margins[0]  # of two classes the margin, which has a sign
     rows, piece, maybe, keep = lists[0], lists[1], lists[2], lists[3]
     last = intercepts.shape[0] - 1
     for first in range(start, stop, BLOCK):
@@ -174,15 +173,16 @@ def _walk(
                         return np.int64(rows[i]), c
             columns = seen[seen_starts[s] : seen_starts[s + 1]]
             margins_of(Z, columns, theta[s], intercepts[s], n, margins)
-            _leads_of(margins, n, lead, total)
+            if margins.shape[0] > 1:
+                _leads_of(margins, n, lead, total)
             n_maybe = 0
             for i in range(n):
-                n_maybe += 0 if lead[i] < least[s] else 1
+                n_maybe += 0 if abs(lead[i]) < least[s] else 1
             if n_maybe == 0:
                 continue
             at = stay = _NONE
             for i in range(n):  # both lists are written at every step: no branch to be guessed wrong
-                stays = np.uint64(lead[i] < least[s])
+                stays = np.uint64(abs(lead[i]) < least[s])
                 maybe[at] = i
                 keep[stay] = i
                 at += _ONE - stays
@@ -200,6 +200,7 @@ def _walk(
                 code[row] = best[k]
                 exit_stage[row] = s
                 conclusive[row] = confident
+                cost[row] = paid[s]
                 n_sure += confident
             if s == last:
                 break
@@ -238,11 +239,13 @@ def walk(
     seen_starts: Array,
     theta: Array,
     intercepts: Array,
+    paid: Array,
     bars: Array,
     confidence: Array,
     code: Array,
     exit_stage: Array,
     conclusive: Array,
+    cost: Array,
 ) -> tuple[int, int]:
     """Decide the rows start..stop of a table, reading a cell only when its row has bought it.
 
@@ -251,7 +254,7 @@ def walk(
     memory, of single precision if ``single[k]``, else of double: one type, and so one compilation, for every table. The
     model of stage s sees the encoded columns ``seen[seen_starts[s]:seen_starts[s + 1]]`` with the weights ``theta[s]``
     and ``intercepts[s]``. A row leaves, and is conclusive, where its top probability reaches ``bars[s]``, of which
-    there is one for all classes or one for each; at the last stage every row leaves.
+    there is one for all classes or one for each; at the last stage every row leaves. It has paid ``paid[s]``.
 
     Probabilities are computed only for rows that may leave: if the margin of the top class is ahead of the next by x,
     its probability is at most 1 / (1 + exp(-x)).
@@ -266,9 +269,9 @@ def walk(
     margins, chosen, answers = np.empty((3, n_logits, BLOCK))
     row, column = _walk(
         addresses, strides, single, start, stop, numbers, new_columns, new_starts, seen, seen_starts, theta, intercepts,
-        reached, least, confidence, code, exit_stage, conclusive, np.empty((numbers.n_encoded, BLOCK)), margins, chosen,
-        answers, np.empty((6, BLOCK)), np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.uint8),
-        np.empty((4, BLOCK), dtype=np.uint64),
+        reached, least, paid, confidence, code, exit_stage, conclusive, cost, np.empty((numbers.n_encoded, BLOCK)),
+        margins, chosen, answers, np.empty((6, BLOCK)), np.empty(BLOCK, dtype=np.int32),
+        np.empty(BLOCK, dtype=np.uint8), np.empty((4, BLOCK), dtype=np.uint64),
     )  # fmt: skip
     return row, column
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 from joblib import cpu_count
 import numpy as np
@@ -140,6 +140,30 @@ class Decisions:
         return frame if self.index is None else frame.set_axis(self.index, axis=0)
 
 
+class Outcomes(NamedTuple):
+    """What becomes of each row, in arrays of shape (n_rows,).
+
+    Attributes
+    ----------
+    confidence : ndarray
+        Top class probability at the stage where the row leaves.
+    code : ndarray of int
+        Index of that class.
+    stage : ndarray of int
+        The stage, from 0.
+    conclusive : ndarray of bool
+        Whether the row is confident enough for a label.
+    cost : ndarray
+        What it has paid.
+    """
+
+    confidence: FloatArray
+    code: NDArray[np.intp]
+    stage: NDArray[np.intp]
+    conclusive: NDArray[np.bool_]
+    cost: FloatArray
+
+
 class TrainedCascade:
     """Trained stages with the encoder they were trained behind.
 
@@ -166,8 +190,8 @@ class TrainedCascade:
 
     def outcomes(
         self, table: Table, column_of: Sequence[int | None], threshold: Threshold, *, n_jobs: int | None = None
-    ) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]]:
-        """Return confidence, class index and exit stage of each row, and whether it is confident enough for a label.
+    ) -> Outcomes:
+        """Return what becomes of each row.
 
         Parameters
         ----------
@@ -182,14 +206,17 @@ class TrainedCascade:
         rule = as_rule(threshold)
         columns = self._numbers(table, column_of)
         if self._compiled is None or columns is None:
-            probabilities, exit_stage = self.probabilities(table, column_of, rule)
+            probabilities, stage = self.probabilities(table, column_of, rule)
             confidence, code = outcomes_of(probabilities)
-            return confidence, code, exit_stage, rule.confident(confidence, code, exit_stage)
+            return Outcomes(confidence, code, stage, rule.confident(confidence, code, stage), self.paid.take(stage))
         n_rows = table.n_rows
-        confidence = np.empty(n_rows)
-        code = np.empty(n_rows, dtype=np.intp)
-        exit_stage = np.empty(n_rows, dtype=np.intp)
-        conclusive = np.empty(n_rows, dtype=np.bool_)
+        found = Outcomes(
+            confidence=np.empty(n_rows),
+            code=np.empty(n_rows, dtype=np.intp),
+            stage=np.empty(n_rows, dtype=np.intp),
+            conclusive=np.empty(n_rows, dtype=np.bool_),
+            cost=np.empty(n_rows),
+        )
         cells = (
             np.array([column.__array_interface__["data"][0] for column in columns], dtype=np.int64),
             np.array([column.strides[0] for column in columns], dtype=np.int64),
@@ -199,7 +226,7 @@ class TrainedCascade:
 
         def task(start: int) -> None:
             stop = min(start + step, n_rows)
-            arguments = (*cells, start, stop, *compiled, bars, confidence, code, exit_stage, conclusive)
+            arguments = (*cells, start, stop, *compiled, self.paid, bars, *found)
             row, column = rows.walk(*arguments)
             if row >= 0:
                 raise InvalidInputError(infinite_cell(self._encoder.codes[column].name, row))
@@ -213,7 +240,7 @@ class TrainedCascade:
                 list(done)
         else:
             task(first)
-        return confidence, code, exit_stage, conclusive
+        return found
 
     def _numbers(self, table: Table, column_of: Sequence[int | None]) -> list[NDArray[Any]] | None:
         """Return the columns that the stages buy, in their order, if the compiled walk can read them."""

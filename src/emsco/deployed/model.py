@@ -55,6 +55,8 @@ class Origin:
         Kind of boosted trees that won the race of final learners; None: logistic stages did, or there was no race.
     retrained : bool
         Whether the stages were trained again on other rows, which are now those behind the figures of the front.
+    other_thresholds : bool
+        Whether the thresholds were changed after the figures of the front were counted.
     search : settings of a search, a record of them, or None
         What found the front; of a loaded one a record, ``{"kind": "Exact", ...}``, so that serving loads no search.
     search_seconds : float
@@ -77,6 +79,7 @@ class Origin:
     finished: bool = True
     learner: str | None = None
     retrained: bool = False
+    other_thresholds: bool = False
     search: Any = None
     search_seconds: float = 0.0
     n_generations: int = 0
@@ -152,7 +155,9 @@ class Deployed:
         policy = policy_of(self.origin.preset.get("threshold") if threshold is None else threshold)
         own = None if self.front is None else self.front.thresholds
         rules = policy.rules(self.classes, self.designs, own, self.promises)
-        origin = replace(self.origin, parameters={**self.origin.parameters, "threshold": threshold})
+        changed = not policy.tunes and (self.origin.other_thresholds or rules != self.rules)
+        parameters = {**self.origin.parameters, "threshold": threshold}
+        origin = replace(self.origin, parameters=parameters, other_thresholds=changed)
         evaluation = self.evaluation if rules == self.rules else None  # that of other thresholds
         return replace(self, policy=policy, rules=rules, origin=origin, evaluation=evaluation)
 
@@ -254,9 +259,15 @@ class Deployed:
         self, table: Table, cascade: TrainedCascade, rule: RejectRule, *, n_jobs: int | None = None
     ) -> Decisions:
         """Return what stages of this model, those in use or others, decide by a rule."""
-        confidence, code, stage, conclusive = cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs)
-        label = np.ma.MaskedArray(self.classes.take(code), mask=~conclusive)
-        return Decisions(label, conclusive, confidence, stage, cascade.paid.take(stage), table.index)
+        found = cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs)
+        label = np.ma.MaskedArray(self._labels(found.code), mask=~found.conclusive)
+        return Decisions(label, found.conclusive, found.confidence, found.stage, found.cost, table.index)
+
+    def _labels(self, code: NDArray[np.intp]) -> NDArray[Any]:
+        """Return classes by their indices; where these are the classes, no copy."""
+        classes = self.classes
+        same = classes.dtype == code.dtype and np.array_equal(classes, np.arange(classes.size))
+        return code if same else classes.take(code)
 
     def positions(self, table: Table) -> list[int | None]:
         """Return where each column of the training table is in another one: by name where both have names."""

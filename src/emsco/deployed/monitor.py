@@ -271,7 +271,7 @@ class Monitor:
 
     @property
     def state(self) -> dict[str, Any]:
-        """Everything needed to continue elsewhere: plain values that JSON can hold."""
+        """Plain values that JSON can hold, with which another monitor continues."""
         return {
             "version": _VERSION,
             "watches": [
@@ -315,7 +315,7 @@ class Monitor:
             limit = f"{'at least' if watch.is_least else 'at most'} {shown(watch.limit)}"
             found = shown(watch.found) if watch.n else "-"
             said = "none" if watch.alarm is None else f"ALARM after {watch.alarm.n:,}"
-            rows.append((watch.name, limit, found, f"{watch.n:,}", _scientific(watch.evidence), said))
+            rows.append((watch.name, limit, found, f"{watch.n:,}", _few_digits(watch.evidence), said))
         note = (
             f"Probability of any alarm, ever, if no figure is beyond its limit: {100 * self.false_alarms:g} %. An "
             "evidence of 1 raises one."
@@ -336,8 +336,10 @@ class Monitor:
         return self.sheet().to_html("Monitor")
 
 
-def _scientific(value: float) -> str:
-    return f"{value:.2f}" if 0.01 <= value < 1000 else f"{value:.0e}"
+def _few_digits(value: float) -> str:
+    if value < 0.01:
+        return "below 0.01"
+    return f"{value:.2f}" if value < 1000 else "above 1000"
 
 
 def _checked(**limits: float | None) -> dict[str, float | None]:

@@ -86,21 +86,21 @@ def predict_file(
     def decide(block: Any, kept: Any) -> Any:
         try:
             table = Table(block)
-            outcomes = model.cascade.outcomes(table, model.positions(table), model.rule, n_jobs=n_jobs)
+            found = model.cascade.outcomes(table, model.positions(table), model.rule, n_jobs=n_jobs)
         except InvalidInputError as error:
             if not totals.n_rows:
                 raise
             raise InvalidInputError(
                 f"{error} (Rows are counted from row {totals.n_rows:,} of {source.path}.)"
             ) from error
-        confidence, code, stage, conclusive = outcomes
+        confidence, code, stage, conclusive, cost = found
         left = np.bincount(stage, minlength=len(totals.left))
         totals.n_rows += len(stage)
         totals.n_conclusive += int(conclusive.sum())
         totals.left = [a + b for a, b in zip(totals.left, left.tolist(), strict=True)]
         totals.cost += float(np.dot(left, model.paid))
         code[~conclusive] = len(labels) - 1
-        columns = (_chosen(code, labels), confidence, stage + 1, model.paid.take(stage), _chosen(stage, bought))
+        columns = (_chosen(code, labels), confidence, stage + 1, cost, _chosen(stage, bought))
         decided = escaped_columns(kept) if escape_formulas else kept
         for name, column in zip(COLUMNS, columns, strict=True):
             decided = decided.append_column(name, column if name in ("label", "bought") else [column])

@@ -154,7 +154,7 @@ def _front_again(deployed: Deployed, settings: Settings, given: Given, codes: In
         front=front,
         promises=(),
         evaluation=None,
-        origin=replace(deployed.origin, validation=rehearsal.judged_by, retrained=True),
+        origin=replace(deployed.origin, validation=rehearsal.judged_by, retrained=True, other_thresholds=False),
     )
     return _promised(again, plans, aside)
 

@@ -90,7 +90,9 @@ def judged(deployed: Deployed) -> str:
 
 
 def selected(deployed: Deployed) -> str:
-    """Return whether the rows behind the figures of a front also selected its designs, as a sentence."""
+    """Return whether the figures of a front hold for the designs in use, as a sentence."""
+    if deployed.origin.other_thresholds:
+        return "The figures are those of the thresholds in fit; other thresholds are in use now."
     if deployed.origin.retrained:
         return "These rows did not select the designs, unless the first fit used them, too."
     return "These rows also selected the designs, so the figures are optimistic."

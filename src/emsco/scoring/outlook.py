@@ -35,12 +35,11 @@ class Outlook:
     Examples
     --------
     >>> print(Outlook((60, 30), (65, 35), (65, 35), (1.0, 5.0), (80, 20)))
-    on new rows        expected   95 % interval
-    accuracy             90.0 %  80.5 to 96.4 %
-    coverage            100.0 %
-    mean cost              1.80    1.41 to 2.19
-    recall of class 0    92.3 %
-    recall of class 1    85.7 %
+    on new rows                      expected   95 % interval
+    accuracy                           90.0 %  80.5 to 96.4 %
+    coverage                          100.0 %
+    mean cost                            1.80    1.41 to 2.19
+    recall by class, in order  92.3 %, 85.7 %
     From 100 rows, each labelled by a design that was chosen and trained without it.
     """
 
@@ -117,7 +116,7 @@ class Outlook:
             low, high = self.interval(name)
             span = "" if low == high else f"{shown(low).removesuffix(' %')} to {shown(high)}"
             rows.append((name.replace("_", " "), shown(getattr(self, name)), span))
-        rows += [(f"recall of class {k}", tenths(share), "") for k, share in enumerate(self.recall)]
+        rows.append(("recall by class, in order", ", ".join(map(tenths, self.recall)), ""))
         basis = f"From {sum(self.n_rows):,} rows, each labelled by a design that was chosen and trained without it."
         return Sheet(("on new rows", "expected", "95 % interval"), tuple(rows), (0,), notes=(basis,))
 

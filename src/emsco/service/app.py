@@ -19,7 +19,7 @@ from emsco.service.bodies import JSON, as_shape, media_type, parse_json, read_bo
 from emsco.service.cases import answer_of, known_values, walk
 from emsco.service.core import Service
 from emsco.service.describing import describe
-from emsco.service.gate import Gate
+from emsco.service.gate import Endpoint, Gate
 from emsco.service.inference_routes import add_inference
 from emsco.service.monitoring_routes import add_monitoring
 from emsco.service.page_routes import add_pages
@@ -53,11 +53,11 @@ def create_app(service: Service) -> Gate:
     _add_problems(app)
     _add_health(app, service)
     _add_models(app, service)
-    _add_decisions(app, service)
+    next_question = _add_decisions(app, service)
     add_inference(app, service)
     add_monitoring(app, service)
     add_pages(app, service)
-    return Gate(app, service)
+    return Gate(app, service, {"next": next_question})
 
 
 async def _look_again(service: Service) -> None:
@@ -126,7 +126,8 @@ def _add_models(app: FastAPI, service: Service) -> None:
         return json_response({**describe(served), "trouble": service.shelf.troubles.get(name)})
 
 
-def _add_decisions(app: FastAPI, service: Service) -> None:
+def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
+    """Add the routes; return the one that is asked most often."""
     limits = service.settings.limits
 
     @app.post(
@@ -185,3 +186,5 @@ def _add_decisions(app: FastAPI, service: Service) -> None:
         if kind == JSON:
             return table, decisions, tables.to_json(served, decisions, named)
         return table, decisions, (tables.to_csv if kind == tables.CSV else tables.to_arrow)(decisions, named)
+
+    return next_question

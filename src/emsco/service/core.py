@@ -118,8 +118,9 @@ class Service:
         """Count the decisions of a table."""
         n_classes = len(served.classes)
         kinds = (decisions.stage * n_classes + served.codes_of(decisions.label.data)) * 2 + decisions.conclusive
-        found, counts = np.unique(kinds, return_counts=True)
-        for kind, n in zip(found.tolist(), counts.tolist(), strict=True):
+        for kind, n in enumerate(np.bincount(kinds).tolist()):
+            if not n:
+                continue
             (stage, code), sure = divmod(kind // 2, n_classes), bool(kind % 2)
             self._count(served, stage, code, sure, n, n * served.paid[stage])
         for (what, column), amount in table_profile(served, table, decisions).items():

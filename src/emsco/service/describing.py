@@ -85,9 +85,13 @@ def _is_flag(code: NumberCode) -> bool:
 
 
 def _usual(code: NumberCode) -> list[float] | None:
-    """Return where most values of training are: two standard deviations around the mean."""
-    spread = 2 / code.inverse_scale if code.inverse_scale else 0.0
-    ends = [code.mean - spread, code.mean + spread]
+    """Return where most values of training are: two standard deviations around the mean.
+
+    If one deviation below the mean is still above 0, the values probably are, too, and have a long tail.
+    """
+    deviation = 1 / code.inverse_scale if code.inverse_scale else 0.0
+    low = code.mean - 2 * deviation
+    ends = [0.0 if low < 0 < code.mean - deviation else low, code.mean + 2 * deviation]
     return [float(f"{end:.3g}") for end in ends] if all(map(isfinite, ends)) else None
 
 

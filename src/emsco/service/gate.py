@@ -1,20 +1,26 @@
 """Gate: what every request passes before a route sees it. Host, token, number and time are checked here."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from itertools import count
 import re
 import secrets
 from time import perf_counter
 from typing import Any
 
+from fastapi import Request
+from fastapi.responses import Response
+
+from emsco.exceptions import EmscoError
 from emsco.service.core import Service
-from emsco.service.problems import ProblemError
+from emsco.service.problems import ProblemError, problem_of
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Endpoint = Callable[[str, Request], Awaitable[Response]]
 
 OPEN = frozenset({"/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready"})  # without a token
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
@@ -34,10 +40,14 @@ class Gate:
     ----------
     app : ASGI application
     service : Service
+    often : mapping of str to callable
+        What answers ``POST /models/NAME/KEY``, by key. These also are routes of the application; here they save the way
+        through it, which takes longer than the answer.
     """
 
-    def __init__(self, app: App, service: Service) -> None:
+    def __init__(self, app: App, service: Service, often: Mapping[str, Endpoint] | None = None) -> None:
         self._app = app
+        self._often = often or {}
         self._service = service
         self._limits = service.settings.limits
         self._hosts = service.settings.allowed_hosts
@@ -57,9 +67,11 @@ class Gate:
         try:
             self._check(scope["path"], headers)
             async with asyncio.timeout(self._limits.seconds):
-                await self._app(scope, receive, answer)
+                await self._respond(scope, receive, answer)
         except ProblemError as problem:
             await answer.tell(problem, scope, receive)
+        except EmscoError as error:
+            await answer.tell(problem_of(error), scope, receive)
         except TimeoutError:
             said = f"the answer took longer than {self._limits.seconds:g} seconds; send less at once, and faster."
             await answer.tell(ProblemError(503, said, headers={"Connection": "close"}), scope, receive)
@@ -69,6 +81,15 @@ class Gate:
         finally:
             self._n_running -= 1
             self._note(scope, answer.status, perf_counter() - began, request_id)
+
+    async def _respond(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
+        parts = scope["path"].split("/")
+        if len(parts) == 4 and parts[1] == "models" and parts[3] in self._often and scope["method"] == "POST":
+            scope["route_path"] = f"/models/{{name}}/{parts[3]}"
+            response = await self._often[parts[3]](parts[2], Request(scope, receive))
+            await response(scope, receive, answer)
+        else:
+            await self._app(scope, receive, answer)
 
     def _check(self, path: str, headers: dict[bytes, bytes]) -> None:
         if self._hosts is not None and _host_name(headers.get(b"host", b"")) not in self._hosts:
@@ -84,7 +105,7 @@ class Gate:
 
     def _note(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         """Count a request and log it."""
-        route = getattr(scope.get("route"), "path", "other")
+        route = str(scope.get("route_path") or getattr(scope.get("route"), "path", "other"))
         counters = self._service.counters
         counters.add(("requests", route, scope["method"] if route != "other" else "any", str(status)))
         counters.add(("seconds", route, _bucket(seconds)))
@@ -108,7 +129,11 @@ def _request_id(sent: bytes | None) -> str:
     """Return the id that a client gave a request, or a new one."""
     if sent is not None and _REQUEST_ID.fullmatch(sent):
         return sent.decode()
-    return secrets.token_hex(8)
+    return f"{_PROCESS}-{next(_NUMBERS)}"
+
+
+_PROCESS = secrets.token_hex(4)
+_NUMBERS = count(1)
 
 
 def _host_name(header: bytes) -> str:

@@ -8,13 +8,16 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 import os
 import struct
 from zlib import crc32
 
 from emsco.service.problems import ProblemError
 
-_FORM = struct.Struct(">8s12sHBB")  # version, random, stage, position of the class, whether it is the label
+_FORM = struct.Struct(">8s8sIHBB")  # version, process, number, stage, position of the class, whether it is the label
+_PROCESS = os.urandom(8)
+_NUMBERS = count(int.from_bytes(os.urandom(3)))
 _CHECK = struct.Struct(">I")
 
 
@@ -47,10 +50,9 @@ def make_ids(version: str, stages: Sequence[int], codes: Sequence[int], conclusi
     >>> read_id(text)
     DecisionId(version='702565d454f248c0', stage=2, code=1, conclusive=True)
     """
-    digits, noise = bytes.fromhex(version), os.urandom(12 * len(stages))
-    ids = []
-    for i, (stage, code, sure) in enumerate(zip(stages, codes, conclusive, strict=True)):
-        body = _FORM.pack(digits, noise[12 * i : 12 * i + 12], stage, code, sure)
+    digits, ids = bytes.fromhex(version), []
+    for stage, code, sure in zip(stages, codes, conclusive, strict=True):
+        body = _FORM.pack(digits, _PROCESS, next(_NUMBERS) & 0xFFFFFFFF, stage, code, sure)
         ids.append(urlsafe_b64encode(body + _CHECK.pack(crc32(body))).rstrip(b"=").decode())
     return ids
 
@@ -60,7 +62,7 @@ def read_id(text: str) -> DecisionId:
     try:
         data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
         body, (check,) = data[: _FORM.size], _CHECK.unpack(data[_FORM.size :])
-        version, _, stage, code, sure = _FORM.unpack(body)
+        version, _, _, stage, code, sure = _FORM.unpack(body)
     except (binascii.Error, struct.error, ValueError):
         raise _no_id() from None
     if crc32(body) != check or urlsafe_b64encode(data).rstrip(b"=").decode() != text:

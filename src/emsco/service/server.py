@@ -1,6 +1,7 @@
 """The processes of the service: one that serves, or one that watches over several that do."""
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 import logging
 from multiprocessing import get_context
@@ -28,13 +29,22 @@ _SHORT_LIFE = 5.0  # seconds; a worker that ends sooner, several times in a row,
 _MOST_SHORT_LIVES = 5
 
 
-def serve(settings: Settings) -> int:
-    """Serve until the process is told to end; return its exit code."""
+def serve(settings: Settings, on_address: Callable[[str], object] = lambda _: None) -> int:
+    """Serve until the process is told to end; return its exit code.
+
+    Parameters
+    ----------
+    settings : Settings
+    on_address : callable
+        Called with the address of the service, as soon as it is known.
+    """
     with _bound(settings) as listening:
         address = listening.getsockname()
         scheme = "http" if settings.tls_cert is None else "https"
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
-        Log().say("starting", address=f"{scheme}://{host}:{address[1]}", workers=settings.workers)
+        url = f"{scheme}://{host}:{address[1]}"
+        Log().say("starting", address=url, workers=settings.workers)
+        on_address(url)
         if settings.workers == 1:
             return work(settings, listening)
         with TemporaryDirectory(prefix="emsco-") as folder:

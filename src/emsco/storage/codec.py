@@ -113,7 +113,7 @@ def _front_to_json(deployed: Deployed, front: Front) -> tuple[dict[str, Any], di
         "search": search_to_json(origin.search),
         "learning": {
             "encoding": origin.encoding, "C": origin.C, "validation": origin.validation, "finished": origin.finished,
-            "learner": origin.learner, "retrained": origin.retrained,
+            "learner": origin.learner, "retrained": origin.retrained, "other_thresholds": origin.other_thresholds,
         },
         "timed_out": list(origin.timed_out),
         "preset": parameters_to_json(origin.preset),
@@ -434,7 +434,7 @@ def _learning(record: Fields) -> dict[str, Any]:
     learner = learning.raw("learner") if "learner" in learning else None
     if learner is not None and learner not in BOOSTED:
         learning.refuse("learner", f"one of {', '.join(BOOSTED)}")
-    flags = {name: learning.flag(name) for name in ("finished", "retrained") if name in learning}
+    flags = {name: learning.flag(name) for name in ("finished", "retrained", "other_thresholds") if name in learning}
     return {"encoding": encoding, "C": C, "validation": validation, "learner": learner, **flags}
 
 
