@@ -9,6 +9,7 @@ import numpy as np
 
 from emsco.designs.partition import compress
 from emsco.prices.prices import Prices, resolve
+from emsco.stages.logistic import LogisticTrainer
 from emsco.stages.problem import Problem
 
 
@@ -70,26 +71,54 @@ def problem(seed, *, n_features=4, n_train=40, n_validation=30, n_classes=2, cos
     )
 
 
+def has_ties(p):
+    """Whether a feature set gives a sample two classes that are equally probable: rounding tells which is the label."""
+    sets = ((np.arange(1, 2 ** p.train.shape[0])[:, None] >> np.arange(p.train.shape[0])) & 1).astype(np.bool_)
+    trainer = LogisticTrainer(p)
+    for units, model in zip(sets, trainer.models(sets, trainer.train(sets)), strict=True):
+        second, first = np.sort(model.predict_proba(p.validation[units].T), axis=1)[:, -2:].T
+        if (first - second).min() < 1e-7:
+            return True
+    return False
+
+
 def bill(prices, threshold):
-    """What `reference.walk` wants to know of prices and threshold: costs, threshold, shared costs, price model."""
-    groups = [np.flatnonzero(members).tolist() for members in prices.groups.T]
-    shared = list(zip(groups, prices.shared_ticks.tolist(), strict=True))
-    return prices.own_ticks.tolist(), threshold, shared, prices.overhead_ticks, prices.parallel
+    """What `reference.walk` wants to know of prices and threshold: costs, threshold, shared costs, price model.
+
+    What a derived unit is computed from is a cost that it shares with each of its sources, and with their groups.
+    """
+    own = prices.own_ticks.tolist()
+    derived = [[d for d, sources in enumerate(prices.sources) if u in sources] for u in range(prices.n_units)]
+    shared = []
+    for members, cost in zip(prices.groups.T, prices.shared_ticks.tolist(), strict=True):
+        units = np.flatnonzero(members).tolist()
+        shared.append((sorted({*units, *(d for u in units for d in derived[u])}), cost))
+    for unit, units in enumerate(derived):
+        if units:
+            shared.append(([unit, *units], own[unit]))
+            own[unit] = 0
+    return own, threshold, shared, prices.overhead_ticks, prices.parallel
 
 
 @st.composite
 def price_models(draw, n_units, names=None):
-    """Prices of x0, x1, ... with free units, groups, overhead, in parallel or not: in any combination."""
+    """Prices of x0, x1, ... with free units, groups, overhead, in parallel or not, and derived units: combined."""
     names = names or [f"x{i}" for i in range(n_units)]
     numbers = st.sampled_from([0, 0, 1, 1, 2, 3, 10, 0.25])
     own = {name: draw(numbers) for name in names}
     of_group = [draw(st.sampled_from(["", "", "a", "b"])) for _ in names]
     groups = {g: [n for n, mine in zip(names, of_group, strict=True) if mine == g] for g in set(of_group) - {""}}
     shared = {g: draw(numbers) for g in sorted(groups)}
+    parallel, alone = draw(st.booleans()), [name for name, g in zip(names, of_group, strict=True) if not g]
+    computed = [] if parallel else draw(st.lists(st.sampled_from(alone), unique=True, max_size=2)) if alone else []
+    given = [name for name in names if name not in computed]
+    some = st.lists(st.sampled_from(given), unique=True, min_size=1) if given else st.nothing()
+    derived = {name: draw(some) for name in computed} if given else {}
     return Prices(
-        price={name: own[name] + shared.get(g, 0) for name, g in zip(names, of_group, strict=True)},
+        price={n: own[n] + shared.get(g, 0) for n, g in zip(names, of_group, strict=True) if n not in derived},
         groups=groups,
         discount={name: own[name] for name, g in zip(names, of_group, strict=True) if g},
         overhead=draw(st.sampled_from([0, 0, 0.5, 1, 7])),
-        parallel=draw(st.booleans()),
+        parallel=parallel,
+        derived=derived,
     )

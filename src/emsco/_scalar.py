@@ -1,4 +1,4 @@
-"""Scalar functions that LLVM can inline and vectorise: population count, exp, logistic.
+"""Scalar functions that LLVM can inline and vectorise: population count, exp, logistic, a number at an address.
 
 ``exponential`` is built from IEEE operations in one fixed order (fma included, fast-math not), so a value does not
 depend on whether it was computed alone, in a vector register or in the remainder of a loop. A row scored by itself
@@ -38,6 +38,27 @@ def fma(typing_context: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.fma(*arguments)
 
     return types.float64(types.float64, types.float64, types.float64), build
+
+
+@_typed_intrinsic
+def double_at(typing_context: Any, address: Any) -> Any:
+    """Return the number of double precision at an address in memory."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(builder.inttoptr(arguments[0], ir.DoubleType().as_pointer()))
+
+    return types.float64(types.int64), build
+
+
+@_typed_intrinsic
+def single_at(typing_context: Any, address: Any) -> Any:
+    """Return the number of single precision at an address in memory, as a double."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = builder.load(builder.inttoptr(arguments[0], ir.FloatType().as_pointer()))
+        return builder.fpext(number, ir.DoubleType())
+
+    return types.float64(types.int64), build
 
 
 @_typed_intrinsic

@@ -1,5 +1,6 @@
 """Checks of parameters that several steps share."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,14 @@ def check_n_jobs(n_jobs: Any) -> int:
         raise InvalidParameterError(
             f"must be a positive number of workers, or -1 for all cores; got {n_jobs!r}.", parameter="n_jobs"
         ) from error
+
+
+def n_threads(n_jobs: int) -> int:
+    """Return the number of threads of work that needs no process of its own: as OpenMP has, or more if asked for."""
+    from joblib import cpu_count
+
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return max(n_jobs, int(limit) if limit.isdigit() and int(limit) else cpu_count())
 
 
 def check_seed(random_state: Any) -> int:
@@ -43,3 +52,13 @@ def check_flag(value: Any, name: str) -> bool:
     if not isinstance(value, bool | np.bool_ | int):
         raise InvalidParameterError(f"must be True or False; got {value!r}.", parameter=name)
     return bool(value)
+
+
+def check_time_limit(limit: Any) -> float | None:
+    """Return a number of seconds, or None if there is no limit."""
+    number = isinstance(limit, int | float | np.integer | np.floating) and not isinstance(limit, bool)
+    if limit is not None and not (number and 0 < limit < np.inf):
+        raise InvalidParameterError(
+            f"must be a positive number of seconds, or None for no limit; got {limit!r}.", parameter="time_limit"
+        )
+    return None if limit is None else float(limit)

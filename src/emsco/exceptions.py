@@ -29,6 +29,7 @@ expect, so ``except ValueError`` keeps working::
     ├── WeakEvidenceWarning                  too few rows to tell it from always answering one class
     ├── RareClassWarning                     a class of a single row, which trains and is not validated
     ├── SearchInterruptedWarning             Ctrl-C: the front is the best found so far
+    ├── TimeLimitWarning                     the front is the best that there was time for
     └── SuspiciousColumnWarning              a column that is probably not a feature: an id, a constant, the target
 """
 
@@ -213,6 +214,10 @@ class RareClassWarning(EmscoWarning):
 
 class SearchInterruptedWarning(EmscoWarning):
     """The search was stopped by the user; its front is the best found so far."""
+
+
+class TimeLimitWarning(EmscoWarning):
+    """A time limit has cut the fit short; its front is the best that there was time for."""
 
 
 class SuspiciousColumnWarning(EmscoWarning):

@@ -5,6 +5,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 import pytest
 
 from emsco import Prices
+from emsco.baselines.single_stage import SingleStage
+from emsco.exceptions import InvalidPricesError
 from emsco.experiments.comparison import methods
 from emsco.experiments.setting import PAPER
 from tests.baselines.contract import data
@@ -44,3 +46,10 @@ def test_rivals_pay_by_the_price_model(name):
     assert_allclose(decisions.cost, np.array(paid)[decisions.stage])
     assert_array_equal(bought, np.array(known)[decisions.stage])
     assert (decisions.cost >= together).all()
+
+
+def test_derived_units_are_refused():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    prices = Prices(price={"x0": 1}, derived={"x1": ["x0"]})
+    with pytest.raises(InvalidPricesError, match="costs has derived units, which the baselines do not know"):
+        SingleStage().fit(X, X[:, 0] > 0, costs=prices)

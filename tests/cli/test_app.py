@@ -20,7 +20,7 @@ from tests.cli.calls import TARGET, call
         (["fit", "heart.csv", "--target", TARGET, "--drop", "nothing"], 1, "no column 'nothing'"),
         (["fit", "heart.csv", "--target", TARGET, "--threshold", "80"], 1, "error: --threshold must be a probability"),
         (["fit", "heart.csv", "--target", TARGET, "--test-size", "25"], 2, "--test-size must be a share"),
-        (["fit", "heart.csv", "--target", TARGET, "--time-limit", "3"], 2, "goes with --search exact"),
+        (["fit", "heart.csv", "--target", TARGET, "--time-limit", "0"], 1, "error: --time-limit must be a positive"),
         (["fit", "heart.csv", "--target", TARGET, "-o", "no/m.emsco"], 2, "no such folder"),
         (["fit", "heart.csv", "--target", "age"], 1, "error: --target cannot be used as class labels"),
         (["fit", "heart.csv", "--target", TARGET, "--jobs", "0"], 1, "--jobs must be"),

@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -44,6 +45,8 @@ def test_ask_asks_again_takes_nothing_for_an_answer_and_goes_on_from_a_file(mode
     assert "paid." in again.stdout
     assert f"  {first[0]}:" not in again.stdout, "it was answered before"
     state.write_text("{")
+    os.mkfifo(tmp_path / "pipe")
+    assert "is no regular file" in ask(model, [], "--state", str(tmp_path / "pipe")).stderr  # it would wait for ever
     assert "is not the state of a case" in ask(model, [], "--state", str(state)).stderr
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import emsco
 from emsco import Loss
+from emsco.scoring.thresholds import rule_words
 from tests.cli.calls import FIT, HEART, SMALL, TARGET, call
 
 
@@ -29,7 +30,7 @@ from tests.cli.calls import FIT, HEART, SMALL, TARGET, call
         (["--regularisation", "nan"], 1, "--regularisation must be a positive number or auto; got nan"),
         (["--final", "logistic"], 2, "'logistic' is not one of 'auto', 'search', 'tree', 'forest', 'boosting'"),
         (["--calibration", "platt"], 2, "'platt' is not one of 'sigmoid', 'isotonic', 'temperature'"),
-        (["--time-limit", "3", "--preset", "paper"], 2, "goes with --search exact"),
+        (["--time-limit", "soon"], 2, "'soon' is not a valid float"),
     ],
 )
 def test_learning_that_makes_no_sense_is_one_line(options, code, says, folder, tmp_path, capsys):
@@ -139,13 +140,12 @@ def test_a_threshold_may_be_one_per_class_one_per_stage_of_each_point_or_a_promi
         assert summary["guarantee"]["checks"][0]["n_errors"] == clf.guarantee_.checks[0].n_errors
         assert "threshold 0.7" in printed.out or "threshold 0.8" in printed.out
     elif threshold == "auto" or options == []:
-        assert record["threshold"] == f"of its own: {clf.deployed_.rule.in_words([0, 1])}"
+        assert record["threshold"] == f"of its own: {rule_words(clf.deployed_.rule, len(clf.stages_), [0, 1])}"
     elif threshold is None:
         assert record["threshold"] == 0.75, "of the paper"
     else:
-        assert record["threshold"] == (
-            threshold if isinstance(threshold, float) else clf.deployed_.rule.in_words([0, 1])
-        )
+        words = rule_words(clf.deployed_.rule, len(clf.stages_), [0, 1])
+        assert record["threshold"] == (threshold if isinstance(threshold, float) else words)
     call(capsys, "predict", path, folder / "heart.csv", "-o", tmp_path / "out.csv")
     decided = pd.read_csv(tmp_path / "out.csv")
     expected = clf.decide(HEART.data)

@@ -20,7 +20,7 @@ def test_the_demo_prints_front_stages_and_comparison(capsys, tmp_path):
     assert re.search(r"^ +1 +\w.* +\d+ +75 +\d+ +\d+", text, re.MULTILINE)
     assert "224 out-of-fold patients" in text
     ours = re.search(r"the design in use +[\d.]+ % \(.+?\) +[\d.]+ % \(.+?\) +\d+ of \d+ +([\d.,]+)", text)
-    assert re.search(r"buy everything, always answer +100.0 % \(95-100\).+ of 75 +750.00", text)
+    assert re.search(r"buy everything, always answer +100.0 % +[\d.]+ % \(.+ of 75 +750.00", text)
     assert ours
     assert float(ours[1]) < 750
     assert f"open {page} in a browser" in text.replace("\n", " ")

@@ -15,6 +15,11 @@ def test_evaluate_knows_the_target(folder, model, capsys):
     assert record["rows"] == 299
     assert record["in_use"]["accuracy"]["value"] == expected.accuracy
     assert "on 299 test cases" in call(capsys, "evaluate", model, folder / "heart.csv").out
+    seen = "warning: model.emsco was trained on cases of"
+    assert seen in call(capsys, "evaluate", model, folder / "heart.csv").err
+    report = ["report", model, "-o", model.parent / "report.html"]
+    assert seen in call(capsys, *report, "--data", folder / "heart.csv").err
+    assert call(capsys, *report).err == ""
     assert (
         "no column 'lived'" in call(capsys, "evaluate", model, folder / "heart.csv", "--target", "lived", expect=1).err
     )
@@ -23,7 +28,7 @@ def test_evaluate_knows_the_target(folder, model, capsys):
 def test_buying_everything_is_counted_alike_whatever_the_point_in_use(folder, tmp_path, capsys):
     path, data = tmp_path / "m.emsco", folder / "heart.csv"
     fit = ["fit", data, "--target", TARGET, *SMALL, "--test", data, "-o", path]
-    call(capsys, *fit, "--best", "accuracy", "--min-coverage", 0.8)
+    assert "holds the cases of training" in call(capsys, *fit, "--best", "accuracy", "--min-coverage", 0.8).err
     for use in ([], ["--best", "cost"], ["--best", "coverage"]):
         if use:
             assert "buy everything" in call(capsys, "use", path, *use).out

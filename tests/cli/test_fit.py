@@ -26,8 +26,8 @@ from emsco.exceptions import GuaranteeWarning
 from emsco.fitting.settings import read_settings
 from emsco.report.learning import learning_record
 from emsco.report.outlook import outlook_record, outlook_words
-from emsco.report.thresholds import rule_words
 from emsco.scoring.choice import no_worse
+from emsco.scoring.thresholds import rule_words
 from tests.cli.calls import FEW, FIT, HEART, SMALL, TARGET, call
 from tests.data.test_files import mutations
 
@@ -94,7 +94,7 @@ def test_searches_estimators_and_tests_can_be_chosen(folder, tmp_path, capsys):
     assert clf.n_features_in_ == 10
     assert clf.refit
     printed = call(capsys, "fit", tmp_path / "train.csv", *FIT, "-o", out, "--search", "best-first", "--no-test")
-    assert "(optimistic)" in printed.out
+    assert "These rows also selected the designs, so the figures are optimistic." in printed.out
     assert emsco.load(out).evaluation_ is None
     call(capsys, "fit", tmp_path / "train.csv", "--target", TARGET, "-o", out, "--max-stages", 2, "--estimator",
          "naive-bayes", "--search", "best-first", *[x for c in list(frame)[:8] for x in ("--drop", c)])  # fmt: skip
@@ -136,7 +136,7 @@ def test_fit_says_what_to_expect_on_new_cases_beside_the_test(folder, tmp_path, 
     low, high = clf.outlook_.interval("accuracy", n_rows=75)
     assert f": accuracy {100 * low:.1f} to {100 * high:.1f} %, coverage " in printed
     words = rule_words(clf.deployed_.rule, len(clf.stages_), clf.classes_)
-    assert f"Threshold of this point (least confidence of a label): {words}." in printed
+    assert f"Labels: {words}." in printed
     shown = json.loads(call(capsys, *fit, "--json").out)["outlook"]
     assert shown["point"] == clf.point_
     assert shown["new_rows"]["rows"] == 75
@@ -145,6 +145,33 @@ def test_fit_says_what_to_expect_on_new_cases_beside_the_test(folder, tmp_path, 
     printed = call(capsys, *fit, "--no-test").out
     assert "Expected on new cases, in the long run" in printed
     assert json.loads(call(capsys, *fit, "--threshold", 0.9, "--json").out)["outlook"] is None
+
+
+def test_an_id_is_noticed_although_rows_are_held_out(folder, tmp_path, capsys):
+    frame = pd.read_csv(folder / "heart.csv").sample(frac=1, random_state=0)
+    frame.assign(patient=range(299)).sample(frac=1, random_state=1).to_csv(tmp_path / "ids.csv", index=False)
+    fit = ["fit", tmp_path / "ids.csv", "--target", TARGET, *SMALL, "-o", tmp_path / "m.emsco"]
+    assert "column 'patient' has another value in every row, as an id has" in call(capsys, *fit).err
+
+
+def test_a_test_file_is_checked_before_the_search(folder, tmp_path, capsys, monkeypatch):
+    frame = pd.read_csv(folder / "heart.csv")
+
+    def search(*_, **__):
+        raise AssertionError("the search has begun")
+
+    monkeypatch.setattr(EMSCOClassifier, "fit", search)
+    for change, message in [
+        (None, "there is no file"),
+        (frame.drop(columns=TARGET), f"has no column '{TARGET}'"),
+        (frame.drop(columns="age"), "has no column 'age'"),
+        (frame.assign(**{TARGET: 5}), "--target holds 5 in 299 rows"),
+    ]:
+        path = tmp_path / "test.csv"
+        if change is not None:
+            change.to_csv(path, index=False)
+        fit = ["fit", folder / "heart.csv", *FIT, "--test", path, "-o", tmp_path / "m.emsco"]
+        assert message in call(capsys, *fit, expect=1).err
 
 
 def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
@@ -156,8 +183,8 @@ def test_how_stages_learn_can_be_chosen(folder, tmp_path, capsys):
     assert (clf.validation, clf.encoding, clf.C, clf.removal) == (3, "spline", 0.3, True)
     assert "logistic regression with C = 0.3; numbers are encoded as ranks with spline terms." in printed
     assert "by 3-fold cross-validation: each row by stages trained without it" in printed
-    assert f"On {clf.front_.n_samples} out-of-fold rows, which also selected the design (optimistic)" in printed
-    assert f"selected on the same {clf.front_.n_samples} out-of-fold rows" in " ".join(
+    assert f"On {clf.front_.n_samples} out-of-fold rows: coverage" in printed
+    assert f"those of {clf.front_.n_samples} out-of-fold rows. These rows also selected the designs" in " ".join(
         call(capsys, "front", out).out.split()
     )
     assert "validation rows" not in printed

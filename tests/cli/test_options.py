@@ -4,7 +4,7 @@ import click
 import pytest
 
 import emsco
-from emsco import EMSCOClassifier, EmscoError, Exact, Guarantee, Prices
+from emsco import EMSCOClassifier, EmscoError, Guarantee, Prices
 from emsco.cli.app import emsco as emsco_command
 from emsco.cli.options import OPTIONS, shares_of
 from emsco.exceptions import InvalidParameterError, NoSuchPointError
@@ -38,6 +38,7 @@ def parameters_of_fit():
         "C": -1, "calibration": "platt", "encoding": "ranks", "estimator": "svm", "final_estimator": "svm",
         "max_stages": 0, "n_jobs": 0, "objectives": ("cost",), "preset": "worst", "products": 3, "random_state": "one",
         "refit": "yes", "removal": "yes", "search": "deep", "threshold": 80, "validation": 1.5, "costs": [1],
+        "time_limit": -1,
     }  # fmt: skip
     choices = {"max_cost": -1, "min_coverage": 3, "min_accuracy": 3, "best": "speed", "min_recall": 3,
                "min_precision": {"1": 3}}  # fmt: skip
@@ -66,9 +67,14 @@ def elsewhere(folder):
         "accuracy": lambda: Guarantee(accuracy=2),
         "confidence": lambda: Guarantee(confidence=2),
         "per_class": lambda: Guarantee(per_class="yes"),
-        "time_limit": lambda: Exact(time_limit=-1),
         "point": lambda: emsco.load(folder / "model.emsco").use(999),
         "y": lambda: EMSCOClassifier().fit(HEART.data, HEART.target * 0),
+        "X_cal": lambda: EMSCOClassifier(threshold=0.8).fit(
+            HEART.data, HEART.target, X_cal=HEART.data, y_cal=HEART.target
+        ),
+        "y_cal": lambda: EMSCOClassifier(threshold=Guarantee()).fit(
+            HEART.data, HEART.target, X_cal=HEART.data, y_cal=HEART.target + 7
+        ),
     }
 
 

@@ -58,6 +58,53 @@ def test_retrain_calibrates_a_guarantee_again(folder, tmp_path, capsys):
     assert emsco.load(path).guarantee_.n_rows > first.n_rows
 
 
+def test_retrain_calibrates_a_guarantee_on_rows_of_another_file(folder, model, tmp_path, capsys):
+    path, data, cal = tmp_path / "m.emsco", folder / "heart.csv", tmp_path / "cal.csv"
+    frame = pd.read_csv(data)
+    frame[:150].to_csv(tmp_path / "new.csv", index=False)
+    frame[150:].to_csv(cal, index=False)
+    call(capsys, "fit", tmp_path / "new.csv", "--target", TARGET, *SMALL, "--guarantee", 0.7, "--guarantee-rows", cal,
+         "--no-test", "-o", path)  # fmt: skip
+    promise = emsco.load(path).guarantee_
+    assert (promise.given, promise.n_rows, promise.n_shared) == (True, 149, 0)
+    call(capsys, "retrain", path, tmp_path / "new.csv", "--guarantee-rows", cal)
+    assert emsco.load(path).guarantee_ == promise
+    said = call(capsys, "retrain", path, data, "--guarantee-rows", cal).err
+    assert "149 of the 149 calibration rows are also training rows" in said
+    held = path.read_bytes()
+    for change, message in [
+        (frame.drop(columns=list(frame)[8]), "error: --guarantee-rows lacks the columns"),
+        (frame.assign(**{TARGET: 7}), "error: --guarantee-rows holds none of the classes [0, 1]"),
+    ]:
+        change.to_csv(cal, index=False)
+        assert message in call(capsys, "retrain", path, data, "--guarantee-rows", cal, expect=1).err
+    assert path.read_bytes() == held
+    assert (
+        "has no guarantee to calibrate" in call(capsys, "retrain", model, data, "--guarantee-rows", data, expect=2).err
+    )
+    fit = ["fit", data, "--target", TARGET, *SMALL, "-o", path]
+    assert "go with --guarantee." in call(capsys, *fit, "--guarantee-rows", cal, expect=2).err
+    message = call(capsys, *fit, "--guarantee", 0.7, "--guarantee-rows", tmp_path / "none.csv", expect=1).err
+    assert "there is no file" in message
+
+
+def test_figures_after_retraining_are_not_called_optimistic(folder, model, capsys, tmp_path):
+    path = tmp_path / "new.emsco"
+    call(capsys, "retrain", model, folder / "heart.csv", "-o", path)
+    truth = "These rows did not select the designs, unless the first fit used them, too."
+    report = tmp_path / "report.html"
+    call(capsys, "report", path, "-o", report)
+    for command in (["front", path], ["front", path, "--all"], ["inspect", path], ["use", path, 0]):
+        words = " ".join(call(capsys, *command).out.split())
+        assert truth in words
+        assert "optimistic" not in words
+    page = report.read_text(encoding="utf-8")
+    assert f'"selected":"{truth}"' in page
+    assert "optimistic" not in page
+    assert "designs are those of the first fit" in " ".join(call(capsys, "inspect", path).out.split())
+    assert "rows of the last retraining" in call(capsys, "retrain", path, folder / "heart.csv").out
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -230,6 +230,13 @@ def test_two_values_and_constants_stay_lines(encoding):
         assert_array_equal(curves(values, encoding)[1], curves(values, "linear")[1])
 
 
+def test_a_column_of_which_most_values_are_the_largest_one_has_no_curve_that_is_constant():
+    values = np.array([1.0, 2.0, 3.0, 4.0, *[5.0] * 40])[:, None]
+    encoded = Encoder(Table(values), slice(None), encoding="spline").encode(Table(values), slice(None))
+    assert np.isfinite(encoded).all()
+    assert_allclose(encoded.std(axis=1), 1.0)
+
+
 @given(st.integers(0, 2**32 - 1), st.sampled_from(["linear", "rank", "spline"]))
 def test_one_value_is_encoded_as_a_column_is_and_curves_are_standardised(seed, encoding):
     rng = np.random.default_rng(seed)
@@ -285,14 +292,61 @@ def test_the_table_of_numbers_says_what_the_codes_say():
             assert encoder.encoded_names[table.missing_at[c]] == f"{code.name} missing"
             own = slice(table.curve_start[c], table.curve_start[c + 1])
             if isinstance(code, CurveCode):
-                n_knots = table.n_knots[c]
-                assert tuple(table.knots[c, :n_knots]) == code.knots
-                assert tuple(map(tuple, table.values[own, :n_knots])) == code.curves
-                zeros = table.at_zero[own]
-                assert tuple(zeros) == code.at_zero if code.at_zero else np.isnan(zeros).all()
+                n_pieces = len(code.knots) - 1
+                assert tuple(table.ends[c]) == (code.knots[0], code.knots[-1])
+                assert tuple(table.left[c, :n_pieces]) == tuple(table.knots[c, :n_pieces]) == code.knots[:-1]
+                assert np.isinf(table.knots[c, n_pieces:]).all()
+                shown = np.array(code.curves)
+                assert_array_equal(table.values[own, :n_pieces], shown[:, :-1])
+                assert_array_equal(table.rises[own, :n_pieces], np.diff(shown))
+                assert_array_equal(table.width[c, :n_pieces], np.diff(code.knots))
+                assert not table.rises[own, n_pieces:].any()
+                assert not table.values[own, n_pieces].any()  # where the cell is missing
+                zeros = table.values[own, n_pieces + 1]
+                assert tuple(zeros) == code.at_zero if code.at_zero else np.isnan(table.zero[c])
             else:
                 assert own.start == own.stop
     assert [code.at_zero is not None for code in curves.codes] == [False, True]
+
+
+def piece_of(table, c, value):
+    """The piece of a curve that a number is on, looked up as a compiled reader does; and the strides it took."""
+    inside = min(max(value, table.ends[c, 0]), table.ends[c, 1])
+    at = int(table.grid[c, int((inside - table.ends[c, 0]) * table.grid_scale[c])])
+    stride = int(table.reach[c])
+    strides = 0
+    while stride:
+        at += stride if table.knots[c, at + stride] <= inside else 0
+        stride //= 2
+        strides += 1
+    return at, strides
+
+
+CROWDED = {
+    "even": np.linspace(-1, 1, 40),
+    "heavy": np.exp(np.linspace(-8, 8, 40) * 2),
+    "far": 1e9 + np.arange(40.0),
+    "apart": np.concatenate([np.arange(20) * 1e-9, 1 + np.arange(20) * 1e-9]),
+    "neighbours": 1 + np.arange(40) * np.finfo(float).eps,
+    "tiny": np.arange(40) * 5e-324,
+    "huge": np.linspace(-1e150, 1e150, 40),
+    "few": np.array([0.0, 1.0, 5.0]),
+}
+
+
+@pytest.mark.parametrize("name", CROWDED)
+def test_the_grid_finds_the_piece_that_a_search_among_all_knots_finds(name):
+    knots = CROWDED[name]
+    code = CurveCode("a", 0.0, 1.0, False, tuple(knots.tolist()), (tuple(np.arange(knots.size) * 1.0),), None)
+    table = Encoder.of([code]).numbers()
+    between = np.random.default_rng(0).uniform(knots[0], knots[-1], 500)
+    values = np.concatenate(
+        [knots, np.nextafter(knots, -np.inf), np.nextafter(knots, np.inf), between, [-1e300, 1e300]]
+    )
+    expected = np.searchsorted(knots[1:-1], np.clip(values, knots[0], knots[-1]), side="right")
+    found, strides = zip(*(piece_of(table, 0, value) for value in values), strict=True)
+    assert_array_equal(found, expected)
+    assert max(strides) <= (1 if name in ("even", "far", "huge", "few") else 6)
 
 
 def test_there_is_no_table_of_numbers_where_a_column_is_text():

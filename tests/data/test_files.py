@@ -168,6 +168,21 @@ def test_the_simplest_price_lists(tmp_path):
         assert read_prices(written(tmp_path, content, name)) == Prices(price={"a": 1.0, "b": 0.0})
 
 
+def test_a_feature_may_be_computed_from_others(tmp_path):
+    expected = Prices(price={"TT4": 14.5, "T4U": 11.5}, derived={"FTI": ["TT4", "T4U"]})
+    for name, content in (
+        ("p.csv", "feature,price,from\nTT4,14.5,\nT4U,11.5,\nFTI,,TT4 + T4U\n"),
+        ("p.json", '{"TT4": 14.5, "T4U": 11.5, "FTI": {"from": ["TT4", "T4U"]}}'),
+        ("p.yaml", "TT4: 14.5\nT4U: 11.5\nFTI: {from: TT4+T4U}\n"),
+    ):
+        prices = read_prices(written(tmp_path, content, name))
+        assert prices == expected
+    assert resolve(prices, ["TT4", "T4U", "FTI"]).total == 26
+    assert without(prices, ["FTI"]) == Prices(price={"TT4": 14.5, "T4U": 11.5})
+    with pytest.raises(InvalidPricesError, match="from 'TT4', which is no unit"):
+        resolve(without(prices, ["TT4"]), ["T4U", "FTI"])
+
+
 def test_json_and_yaml_say_the_price_model(tmp_path):
     yaml = "overhead: 5\nparallel: true\nprices:\n  a: 1\n  b: {price: 0}\n"
     expected = Prices(price={"a": 1.0, "b": 0.0}, overhead=5, parallel=True)
@@ -227,12 +242,15 @@ def test_price_lists_that_make_no_sense_are_explained(tmp_path, name, content, s
 def test_price_files_that_cannot_be_read(tmp_path):
     with pytest.raises(FileError, match="there is no file"):
         read_prices(tmp_path / "none.csv")
+    with pytest.raises(FileError, match="is a folder"):
+        read_prices(tmp_path)
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(FileError, match="is a pipe or a device"):
+        read_prices(tmp_path / "pipe.csv")  # it would wait for ever
     with pytest.raises(FileError, match="not UTF-8"):
         read_prices(written(tmp_path, b"feature,price\n\xff,1\n"))
     with pytest.raises(FileError, match="is it a price list"):
         read_prices(written(tmp_path, b"x" * (2**20 + 1)))
-    with pytest.raises(FileError, match="cannot be read"):
-        read_prices(tmp_path)
 
 
 @st.composite

@@ -3,12 +3,17 @@ from hypothesis import strategies as st
 import numpy as np
 from numpy.testing import assert_array_equal
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from emsco import Evolution, MultiStageClassifier
 from emsco.data.table import Table
+from emsco.deployed.decide import n_cores
 from emsco.exceptions import InvalidInputError, MissingColumnError
+from emsco.scoring.rejection import NEVER, RejectRule
+from emsco.stages.base import outcomes_of
 from tests.classifiers import fixed
 from tests.strategies import seeds
 from tests.test_estimators import PANEL, QUICK, patients
@@ -81,25 +86,79 @@ def test_columns_nobody_needs_may_be_absent():
         clf.decide(X[["creatinine", "sodium"]])
 
 
+def assert_as_general(clf, X):
+    """What `decide` says is, to the bit, what the general walk says."""
+    decisions, cascade, rule = clf.decide(X), clf.deployed_.cascade, clf.deployed_.rule
+    assert cascade._numbers(Table(X), range(X.shape[1])) is not None
+    probabilities, stage = cascade.probabilities(Table(X), range(X.shape[1]), rule)
+    confidence, code = probabilities.max(axis=1), probabilities.argmax(axis=1)
+    assert_array_equal(decisions.confidence, confidence)
+    assert_array_equal(decisions.label.data, clf.classes_[code])
+    assert_array_equal(decisions.stage, stage)
+    assert_array_equal(decisions.conclusive, rule.confident(confidence, code, stage))
+    assert_array_equal(decisions.cost, cascade.paid[stage])
+
+
 @settings(max_examples=30)
 @given(seeds(), st.sampled_from([2, 3, 5]), st.sampled_from([0.0, 0.3]), st.floats(0.3, 1.0), st.integers(1, 3))
 def test_the_compiled_walk_equals_the_general_one_to_the_bit(seed, n_classes, missing, threshold, n_jobs):
     X, y = numbers(seed, n_classes=n_classes, missing=missing)
     design = np.random.default_rng(seed).permutation(6) // 2
     clf = MultiStageClassifier(design, threshold=threshold, n_jobs=n_jobs).fit(X, y)
-    X_new, _ = numbers(seed + 1, n=700, n_classes=n_classes, missing=missing)
-    decisions = clf.decide(X_new)
-    probabilities, stage = clf.deployed_.cascade.probabilities(Table(X_new), range(6), threshold)
-    assert_array_equal(decisions.confidence, probabilities.max(axis=1))
-    assert_array_equal(decisions.label.data, clf.classes_[probabilities.argmax(axis=1)])
-    assert_array_equal(decisions.stage, stage)
-    assert_array_equal(decisions.conclusive, probabilities.max(axis=1) >= threshold)
+    assert_as_general(clf, numbers(seed + 1, n=700, n_classes=n_classes, missing=missing)[0])
 
 
-def test_many_rows_in_many_threads_equal_one_row_at_a_time(monkeypatch):
+@settings(max_examples=30)
+@given(seeds(), st.sampled_from([2, 3]), st.sampled_from([0.0, 0.3]), st.sampled_from(["rank", "spline"]))
+def test_the_compiled_walk_of_curves_equals_the_general_one_to_the_bit(seed, n_classes, missing, encoding):
+    rng = np.random.default_rng(seed)
+    X, y = numbers(seed, n_classes=n_classes, missing=missing)
+    X[:, 0] = np.exp(3 * np.sign(X[:, 0]) * np.abs(X[:, 0]) ** 0.2)  # most of its knots are close together
+    X[rng.random(len(X)) < 0.3, 1] = 0.0  # a value of its own
+    X[:, 2] = np.round(X[:, 2] / np.nanstd(X[:, 2]))  # cells that are knots
+    clf = MultiStageClassifier(rng.permutation(6) // 2, threshold=0.8, encoding=encoding).fit(X, y)
+    farther = X * rng.choice([1.0, 0.999, -1.5, 3.0], size=X.shape)
+    assert_as_general(clf, np.vstack([X, farther, np.zeros((1, 6)), np.full((1, 6), 1e300)]))
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_row_exactly_at_a_threshold_leaves_and_one_just_below_stays(n_classes):
+    X, y = numbers(0, n=400, n_classes=n_classes)
+    clf = MultiStageClassifier([0, 0, 1, 1, 2, 2], threshold=1.0).fit(X, y)
+    first, _ = outcomes_of(clf.deployed_.cascade.first(1).probabilities(Table(X), range(6), 0.0)[0])
+    for i in range(0, 400, 13):
+        clf.threshold = [float(first[i]), 1.0]
+        assert_as_general(clf, X)
+        assert clf.decide(X).stage[i] == 0
+        clf.threshold = [float(np.nextafter(first[i], 2)), 1.0]
+        assert_as_general(clf, X)
+        assert clf.decide(X).stage[i] > 0
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("threshold", [0.0, 0.5, 1.0, [0.7, 0.0, 0.9], [1.0, 0.4], {0: 0.9, 1: 0.55, 2: 0.3}])
+def test_thresholds_of_every_kind_are_those_of_the_general_walk(n_classes, threshold):
+    X, y = numbers(1, n=300, n_classes=n_classes, missing=0.1)
+    known = {c: threshold[c] for c in range(n_classes)} if isinstance(threshold, dict) else threshold
+    clf = MultiStageClassifier([0, 0, 1, 1, 2, 2], threshold=known).fit(X, y)
+    assert_as_general(clf, X)
+
+
+def test_a_class_that_is_never_confident_enough_stays():
+    X, y = numbers(2, n=300)
+    clf = MultiStageClassifier([0, 0, 1, 1, 2, 2], threshold=0.6).fit(X, y)
+    never = RejectRule(((NEVER, 0.6),))
+    confidence, code, stage, conclusive, _ = clf.deployed_.cascade.outcomes(Table(X), range(6), never)
+    assert (stage[code == 0] == 2).all()
+    assert_array_equal(conclusive, (code == 1) & (confidence >= 0.6))
+
+
+@pytest.mark.parametrize("n_jobs", [3, None])
+def test_many_rows_in_many_threads_equal_one_row_at_a_time(monkeypatch, n_jobs):
     monkeypatch.setattr("emsco.deployed.decide._ROWS_PER_THREAD", 4096)
+    monkeypatch.setattr("emsco.deployed.decide.n_cores", lambda: 4)
     X, y = numbers(0, missing=0.1)
-    clf = MultiStageClassifier([0, 1, 1, 2, 2, 2], n_jobs=3).fit(X, y)
+    clf = MultiStageClassifier([0, 1, 1, 2, 2, 2], n_jobs=n_jobs).fit(X, y)
     X_new, _ = numbers(1, n=50_000, missing=0.1)
     decisions = clf.decide(X_new)
     for i in range(0, 50_000, 4999):
@@ -107,6 +166,16 @@ def test_many_rows_in_many_threads_equal_one_row_at_a_time(monkeypatch):
         assert (one.confidence[0], one.stage[0], one.cost[0]) == (
             decisions.confidence[i], decisions.stage[i], decisions.cost[i],
         )  # fmt: skip
+    X_new[[20_001, 40_000], 0] = np.inf  # in two threads: the first of them is named
+    with pytest.raises(InvalidInputError, match="'x0' holds inf in row 20001"):
+        clf.decide(X_new)
+
+
+@pytest.mark.parametrize(("bound", "n"), [("", 8), ("3", 3), ("0", 1), ("64", 8), ("none", 8)])
+def test_threads_are_at_most_those_of_openmp(monkeypatch, bound, n):
+    monkeypatch.setenv("OMP_NUM_THREADS", bound)
+    monkeypatch.setattr("emsco.deployed.decide.cpu_count", lambda: 8)
+    assert n_cores.__wrapped__() == n
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.int64, np.bool_, object])
@@ -130,21 +199,62 @@ def test_an_infinite_cell_that_was_bought_is_an_error_that_names_it():
         clf.predict(X)
 
 
+def tables_of(X):
+    """The same cells in many tables."""
+    names = list("abcdef")
+    wide = np.zeros((2 * len(X), 12), dtype=X.dtype)
+    wide[::2, ::2] = X
+    unaligned = np.zeros(len(X), dtype=[("pad", "u1"), ("cells", X.dtype, 6)])["cells"]
+    unaligned[:] = X
+    parts = pd.DataFrame(X[:, :3], columns=names[:3])
+    for i in (3, 4, 5):
+        parts[names[i]] = X[:, i]
+    yield from (np.asfortranarray(X), wide[::2, ::2], X[::-1].copy()[::-1], np.flip(np.flip(X).copy()), unaligned)
+    yield from (X.astype(X.dtype.newbyteorder()), pd.DataFrame(X, columns=names), parts, parts.assign(more="text"))
+    yield from (pl.DataFrame(X, schema=names), pa.table(dict(zip(names, X.T, strict=True))))
+    yield pa.concat_tables([pa.table(dict(zip(names, part.T, strict=True))) for part in (X[:7], X[7:])])
+
+
+@pytest.mark.parametrize("few", [0, 10_000])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_every_table_of_numbers_is_read_alike_where_it_lies(monkeypatch, kind, few):
+    monkeypatch.setattr("emsco.data.table._FEW_ROWS", few)
+    X, y = numbers(0, missing=0.1)
+    X = X.astype(kind)
+    frame = pd.DataFrame(X.astype(np.float64), columns=list("abcdef"))
+    clf = MultiStageClassifier([0, 0, 1, 1, 2, 2]).fit(frame, y)
+    expected = clf.decide(frame.astype(object))
+    for table in tables_of(X):
+        assert_same(clf.decide(table), expected)
+        assert Table(table).numbers(range(6)) is not None
+    for table in (X, X[::2, ::-1], pd.DataFrame(X), pd.DataFrame(X, columns=list("abcdef")).assign(a=X[:, 0])):
+        read = Table(table).numbers(range(6))
+        assert (read.single == (kind is np.float32)).all()
+    assert Table(X).numbers(range(6)).arrays[0] is X
+
+
+def test_columns_of_several_types_are_read_alike(monkeypatch):
+    X, y = numbers(0)
+    frame = pd.DataFrame(
+        {
+            "a": X[:, 0], "b": X[:, 1].astype(np.float32), "c": X[:, 2].round().astype(np.int16), "d": X[:, 3] > 0,
+            "e": X[:, 4].round().astype(np.uint64) % 7, "f": X[:, 5].astype(np.float16),
+        }
+    )  # fmt: skip
+    clf = MultiStageClassifier([0, 0, 1, 1, 2, 2]).fit(frame, y)
+    expected = clf.decide(frame.astype(object))
+    assert_same(clf.decide(frame), expected)
+    assert_same(clf.decide(pa.table(dict(frame.items()))), expected)
+    assert_same(clf.decide(pl.DataFrame({name: values.to_numpy() for name, values in frame.items()})), expected)
+    monkeypatch.setattr("emsco.data.table._FEW_ROWS", 0)
+    assert_same(clf.decide(frame), expected)
+
+
 def test_columns_with_numbers_for_names_are_matched_by_name_too():
     X, y = numbers(0)
     frame = pd.DataFrame(X)
     clf = MultiStageClassifier([0, 0, 1, 1, 2, 2]).fit(frame, y)
     assert_same(clf.decide(frame[[5, 3, 1, 0, 2, 4]]), clf.decide(frame))
-
-
-def test_every_memory_layout_is_read_alike():
-    X, y = numbers(0, missing=0.1)
-    clf = MultiStageClassifier([0, 0, 1, 1, 2, 2]).fit(X, y)
-    expected = clf.decide(X)
-    wide = np.zeros((2 * len(X), 12))
-    wide[::2, ::2] = X
-    for table in (np.asfortranarray(X), wide[::2, ::2], X[::-1][::-1], pd.DataFrame(X)):
-        assert_same(clf.decide(table), expected)
 
 
 @pytest.mark.filterwarnings("error")

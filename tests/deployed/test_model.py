@@ -1,7 +1,7 @@
 """Deployed is frozen: another point or threshold is another object, whole for whoever holds it."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 import pickle
 
 import numpy as np
@@ -13,6 +13,8 @@ from sklearn.exceptions import NotFittedError
 from emsco import BestFirst, EMSCOClassifier, MultiStageClassifier
 from emsco.deployed.model import the_front
 from emsco.exceptions import InvalidInputError, InvalidParameterError
+from emsco.report.learning import selected
+from emsco.scoring.outlook import Outlook
 from tests.classifiers import fixed
 
 
@@ -47,6 +49,23 @@ def test_another_threshold_is_another_object_and_back_again(fitted):
     again = fixed.with_threshold("auto")
     assert again.rules == deployed.rules
     assert_array_equal(again.decide(X).confidence, deployed.decide(X).confidence)
+
+
+def test_what_was_measured_at_other_thresholds_does_not_describe_what_is_in_use(fitted):
+    clf, X, y = fitted
+    deployed = clf.deployed_
+    outlook = Outlook((60, 60), (70, 70), (75, 75), (1.0,), (150,))
+    known = replace(deployed, front=replace(deployed.front, outlook=outlook), evaluation=clf.evaluate(X, y))
+    assert known.outlook == known.with_threshold(None).outlook == outlook
+    other = known.with_threshold(0.9)
+    assert (other.outlook, other.evaluation) == (None, None)
+    assert "other thresholds are in use now" in selected(other)
+    assert "optimistic" in selected(other.with_threshold("auto"))
+    assert "other thresholds" in selected(other.with_threshold(0.8).with_threshold(0.9))
+    assert other.with_threshold("auto").outlook == outlook
+    same = known.with_threshold("auto")
+    assert same.evaluation == known.evaluation
+    assert known.front[:3].outlook is None  # the point that it describes may not be among these
 
 
 def test_decisions_made_while_points_are_switched_are_those_of_one_point(fitted):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from math import log, sqrt
+from math import sqrt
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ import pytest
 from emsco import reference
 from emsco.fitting._no_worse import walk_against
 from emsco.fitting.finishing import simplified
-from emsco.fitting.no_worse import MARGINS, choices, choose_no_worse, within
+from emsco.fitting.no_worse import MARGIN, choose_no_worse, within
 from emsco.fitting.tuning import tune
 from emsco.scoring.choice import OF_A_CLASS
 from tests.scoring.test_judge import make_judge
@@ -78,13 +78,13 @@ class Candidate:
         cost = sum(self.paid[i] for i in rows)
         return cost, reference.stage_count(design), reference.n_bought(design), net, self.exit, design
 
-    def is_within(self, rows, other, truth, margin):
+    def is_within(self, rows, other, truth):
         """Whether it is no worse than the other classifier on some rows."""
         classes = sorted(set(truth))
         for group in [*([c] for c in classes), classes]:
             lost = sum(other[i] and not self.right[i] for i in rows if truth[i] in group)
             gained = sum(self.right[i] and not other[i] for i in rows if truth[i] in group)
-            room = margin if len(group) == len(classes) else OF_A_CLASS
+            room = MARGIN if len(group) == len(classes) else OF_A_CLASS
             if lost - gained > room * sqrt(lost + gained):
                 return False
         return True
@@ -127,13 +127,13 @@ def test_no_design_at_any_exit_is_cheaper_and_within_the_margin(case):
     judge, truth = make_judge(p, removal=True), p.y_validation.tolist()
     found, other = candidates(designs, judge)
     everybody = range(len(truth))
-    for pick in choices(designs, judge, folds, EXITS):
-        allowed = [c for c in found if c.is_within(everybody, other, truth, pick.margin)]
-        best = min(allowed, key=lambda c: c.key(everybody, other))
-        again = walked(pick.design.tolist(), pick.exit_at, judge)
-        assert pick.exit_at == EXITS[best.exit]
-        assert (again.paid, again.right) == (best.paid, best.right)
-        assert again.is_within(everybody, other, truth, pick.margin)
+    pick = choose_no_worse(designs, judge, folds, EXITS)
+    allowed = [c for c in found if c.is_within(everybody, other, truth)]
+    best = min(allowed, key=lambda c: c.key(everybody, other))
+    again = walked(pick.design.tolist(), pick.exit_at, judge)
+    assert pick.exit_at == EXITS[best.exit]
+    assert (again.paid, again.right) == (best.paid, best.right)
+    assert again.is_within(everybody, other, truth)
 
 
 @settings(max_examples=25)
@@ -142,29 +142,22 @@ def test_the_outlook_has_the_labels_of_choices_made_without_each_fold_and_the_pr
     p, designs, folds = case
     judge, truth, n_classes = make_judge(p, removal=True), p.y_validation.tolist(), p.n_classes
     found, other = candidates(designs, judge)
-    for pick in choices(designs, judge, folds, EXITS):
-        n_right, lost, gained = Counter(), Counter(), Counter()
-        for f in range(3):
-            seen, new = ([i for i in range(len(truth)) if (folds[i] == f) == here] for here in (False, True))
-            allowed = [c for c in found if c.is_within(seen, other, truth, pick.margin)]
-            chosen = min(allowed, key=lambda c: c.key(seen, other))
-            for i in new:
-                n_right[truth[i]] += chosen.right[i]
-                lost[truth[i]] += other[i] and not chosen.right[i]
-                gained[truth[i]] += chosen.right[i] and not other[i]
-        bills = Counter(ticks / p.prices.scale for ticks in walked(pick.design.tolist(), pick.exit_at, judge).paid)
-        n_rows = tuple(truth.count(c) for c in range(n_classes))
-        outlook, paid = pick.outlook, Counter()
-        for price, n in zip(outlook.paid, outlook.n_paid, strict=True):  # a free stage costs what the one before does
-            paid[price] += n
-        assert paid == bills
-        assert outlook.n_right == tuple(n_right[c] for c in range(n_classes))
-        assert outlook.n_labelled == outlook.n_rows == n_rows
-        assert sum(pick.outlook.n_rows) == sum(pick.outlook.n_paid) == len(truth)
-        chance = sqrt(2 * log(2 * n_classes))
-        by_class = all(lost[c] - gained[c] <= chance * sqrt(lost[c] + gained[c]) for c in range(n_classes))
-        together = lost.total() - gained.total() <= 0.5 * sqrt(lost.total() + gained.total())
-        assert pick.holds == (by_class and together)
+    pick, n_right = choose_no_worse(designs, judge, folds, EXITS), Counter()
+    for f in range(3):
+        seen, new = ([i for i in range(len(truth)) if (folds[i] == f) == here] for here in (False, True))
+        allowed = [c for c in found if c.is_within(seen, other, truth)]
+        chosen = min(allowed, key=lambda c: c.key(seen, other))
+        for i in new:
+            n_right[truth[i]] += chosen.right[i]
+    bills = Counter(ticks / p.prices.scale for ticks in walked(pick.design.tolist(), pick.exit_at, judge).paid)
+    n_rows = tuple(truth.count(c) for c in range(n_classes))
+    outlook, paid = pick.outlook, Counter()
+    for price, n in zip(outlook.paid, outlook.n_paid, strict=True):  # a free stage costs what the one before does
+        paid[price] += n
+    assert paid == bills
+    assert outlook.n_right == tuple(n_right[c] for c in range(n_classes))
+    assert outlook.n_labelled == outlook.n_rows == n_rows
+    assert sum(outlook.n_rows) == sum(outlook.n_paid) == len(truth)
 
 
 @settings(max_examples=15)
@@ -174,24 +167,11 @@ def test_the_choice_depends_neither_on_the_order_of_the_designs_nor_on_memory(ca
     again = np.random.default_rng(seed).permutation(np.concatenate([designs, designs]))
     small = make_judge(p, removal=True, cache_bytes=5 * make_judge(p).cache._slot_bytes)
     assert small.cache.capacity == 5
-    pairs = zip(choices(designs, make_judge(p, removal=True), folds, EXITS), choices(again, small, folds, EXITS),
-                strict=True)  # fmt: skip
-    for one, other in pairs:
-        assert_array_equal(one.design, other.design)
-        assert (one.exit_at, one.margin, one.outlook, one.holds) == (
-            other.exit_at, other.margin, other.outlook, other.holds,
-        )  # fmt: skip
-
-
-@settings(max_examples=15)
-@given(cases())
-def test_the_widest_margin_that_holds_is_taken_else_the_narrowest(case):
-    p, designs, folds = case
-    judge = make_judge(p, removal=True)
-    picks = choices(designs, judge, folds, EXITS)
-    assert [pick.margin for pick in picks] == sorted(MARGINS, reverse=True)
-    chosen = choose_no_worse(designs, judge, folds, EXITS)
-    assert chosen.margin == max((pick.margin for pick in picks if pick.holds), default=min(MARGINS))
+    one, other = (
+        choose_no_worse(d, judge, folds, EXITS) for d, judge in ((designs, make_judge(p, removal=True)), (again, small))
+    )
+    assert_array_equal(one.design, other.design)
+    assert (one.exit_at, one.outlook) == (other.exit_at, other.outlook)
 
 
 @settings(max_examples=15)
@@ -218,14 +198,14 @@ def test_everything_is_bought_where_nothing_else_is_as_good():
     assert pick.outlook.paid == (p.prices.total,)
 
 
-@given(hnp.arrays(np.int64, (4, 3, 2), elements=st.integers(0, 9)), st.sampled_from(MARGINS))
-def test_within_the_margin_is_each_class_and_all_together(counts, margin):
+@given(hnp.arrays(np.int64, (4, 3, 2), elements=st.integers(0, 9)))
+def test_within_the_margin_is_each_class_and_all_together(counts):
     lost, gained = counts[..., 0], counts[..., 1]
-    for i, inside in enumerate(within(lost, gained, margin)):
+    for i, inside in enumerate(within(lost, gained)):
         by_class = [a - b <= OF_A_CLASS * sqrt(a + b) for a, b in counts[i].tolist()]
         a, b = counts[i].sum(axis=0).tolist()
-        assert inside == (all(by_class) and a - b <= margin * sqrt(a + b))
-    assert within(lost * 0, gained * 0, margin).all(), "nothing is no worse than itself"
+        assert inside == (all(by_class) and a - b <= MARGIN * sqrt(a + b))
+    assert within(lost * 0, gained * 0).all(), "nothing is no worse than itself"
 
 
 @pytest.mark.parametrize("removal", [False, True])

@@ -16,6 +16,8 @@ from emsco.data.splits import make_folds
 from emsco.fitting import pipeline
 from emsco.fitting import race as racing
 from emsco.fitting.race import Quick, affordable_sets, race
+from emsco.fitting.rehearsal import Rehearsal
+from emsco.stages.base import StageOutcomes
 from emsco.stages.learners import BOOSTED, boosted
 from emsco.stages.recipe import Recipe
 from tests.fitting.test_rehearsal import rehearse
@@ -42,6 +44,9 @@ def rehearsed(X, y, n_folds=3):
     return rehearse(X, y, make_folds(n_folds, y, np.arange(int(y.max()) + 1), np.random.default_rng(0)))
 
 
+FEW = rehearsed(*straight(60))
+
+
 @pytest.fixture(params=["LightGBM", "scikit-learn"])
 def package(request, monkeypatch):
     """What the boosted trees are of; without LightGBM they are scikit-learn's."""
@@ -53,18 +58,18 @@ def package(request, monkeypatch):
 
 
 def test_boosted_trees_win_where_features_interact_and_logistic_stages_where_they_add_up(package):
-    first, *others = race(rehearsed(*crossed()), Recipe(encoding="spline"), seed=0, n_jobs=1)
+    first, *others = race(rehearsed(*crossed()), Recipe(encoding="spline"), tunes=True, seed=0, n_jobs=1)
     assert first.name in BOOSTED
     assert first.log_likelihood == max(entry.log_likelihood for entry in (first, *others))
     assert {entry.name for entry in (first, *others)} == {"logistic", *BOOSTED}
     assert type(first.recipe.estimator).__name__ == package
     searched = Recipe()
-    first, *_ = race(rehearsed(*straight()), searched, seed=0, n_jobs=1)
+    first, *_ = race(rehearsed(*straight()), searched, tunes=True, seed=0, n_jobs=1)
     assert (first.name, first.recipe) == ("logistic", searched)
 
 
 def test_the_race_ends_alike_with_any_number_of_workers():
-    one, two = (race(rehearsed(*crossed(200)), Recipe(), seed=0, n_jobs=n) for n in (1, 2))
+    one, two = (race(rehearsed(*crossed(200)), Recipe(), tunes=False, seed=0, n_jobs=n) for n in (1, 2))
     assert [(entry.name, entry.log_likelihood) for entry in one] == [(e.name, e.log_likelihood) for e in two]
 
 
@@ -77,12 +82,41 @@ def test_boosted_trees_must_lead_by_half_a_paired_standard_error(seed, shift):
     names = iter(rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(racing, "_rows", lambda *_, **__: rows[next(names)])
-        first, *others = race(None, Recipe(), seed=0, n_jobs=1)
+        first, *others = race(FEW, Recipe(), tunes=True, seed=0, n_jobs=1)
     best = max(BOOSTED, key=lambda kind: rows[kind].mean())
     lead = rows[best] - logistic
     won = lead.mean() > 0.5 * lead.std() / np.sqrt(50)
     assert first.name == (best if won else "logistic")
     assert len(others) == len(BOOSTED)
+
+
+@pytest.mark.parametrize("tunes", [True, False])
+def test_confidences_that_are_too_high_lose_the_race_only_where_thresholds_are_given(tunes, monkeypatch):
+    rng = np.random.default_rng(0)
+    margin, y = rng.normal(scale=2, size=2000), rng.random(2000)
+    y = (y < 1 / (1 + np.exp(-margin))).astype(int)
+
+    class Says:
+        """A learner whose confidences follow from a margin."""
+
+        def __init__(self, margin):
+            chance = 1 / (1 + np.exp(-margin))
+            self.said = StageOutcomes(np.maximum(chance, 1 - chance)[None], (chance > 0.5).astype(np.uint8)[None])
+
+        def train(self, sets):
+            return None
+
+        def outcomes(self, sets, memory):
+            return self.said
+
+    # The boosted trees are right more often, and three times as sure as they may be.
+    sharper = 3 * (margin + np.where(y == 1, 0.3, -0.3))
+    says = iter([Says(margin), *(Says(sharper) for _ in BOOSTED)])
+    monkeypatch.setattr(Rehearsal, "crossed", lambda *_, **__: next(says))
+    rehearsal = rehearsed(*straight(60))
+    monkeypatch.setattr(type(rehearsal), "y", property(lambda self: y))
+    first, *_ = race(rehearsal, Recipe(), tunes=tunes, seed=0, n_jobs=1)
+    assert (first.name in BOOSTED) == tunes
 
 
 def test_fewer_trees_learn_more_each():

@@ -1,5 +1,7 @@
 """Designs, recipe and rules stay; stages are trained on other rows, and the figures are those of these rows."""
 
+import warnings
+
 import numpy as np
 from numpy.testing import assert_array_equal
 import pandas as pd
@@ -14,6 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 import emsco
 from emsco import EMSCOClassifier, Evolution, Guarantee, Loss, MultiStageClassifier, Objective
 from emsco.exceptions import (
+    GuaranteeWarning,
     InvalidInputError,
     InvalidParameterError,
     InvalidTargetError,
@@ -159,12 +162,26 @@ def test_a_given_design_keeps_encoding_and_strength():
     assert_array_equal(clf.retrain(X, Y).decide(X).confidence, before.confidence)
 
 
+def test_figures_are_counted_at_the_thresholds_in_use():
+    clf = fitted()
+    clf.threshold = 0.9
+    assert clf.deployed_.origin.other_thresholds
+    clf.retrain(*rows(1))
+    assert not clf.deployed_.origin.other_thresholds
+
+
 def test_a_promise_is_calibrated_again():
     clf = fitted(threshold=Guarantee(0.8), search=Evolution(max_generations=5))
     new, cal = rows(4, n=400), rows(5, n=333)
     clf.retrain(*new, X_cal=cal[0], y_cal=cal[1])
     assert clf.guarantee_.given
     assert clf.guarantee_.n_rows == 333
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GuaranteeWarning)  # of a promise that another point does not keep
+        clf.use((clf.point_ + 1) % len(clf.front_))
+        assert clf.guarantee_.by_hand
+        clf.retrain(*new, X_cal=cal[0], y_cal=cal[1])
+    assert not clf.guarantee_.by_hand  # it was in use before anybody saw these calibration rows
     given = MultiStageClassifier([["a", "c"]], COSTS, threshold=Guarantee(0.8), random_state=0).fit(X, Y)
     first = given.guarantee_
     assert given.retrain(X, Y).guarantee_ == first
@@ -212,7 +229,7 @@ def test_an_interrupt_leaves_the_old_stages(monkeypatch):
 
 
 def test_calibration_rows_without_a_promise_and_an_unfitted_classifier_are_refused():
-    with pytest.raises(InvalidParameterError, match="calibrate a promise"):
+    with pytest.raises(InvalidParameterError, match="X_cal calibrates a promise, but nothing is promised"):
         fitted().retrain(X, Y, X_cal=X, y_cal=Y)
     with pytest.raises(NotFittedError, match="not fitted"):
         EMSCOClassifier().retrain(X, Y)

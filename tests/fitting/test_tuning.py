@@ -22,14 +22,16 @@ from emsco import (
 )
 from emsco.cli.app import emsco as command
 from emsco.exceptions import InvalidParameterError, ModelFileError, NoSuchPointError, SearchInterruptedWarning
-from emsco.fitting import finishing, pipeline
+from emsco.fitting import training
 from emsco.fitting import tuning as thresholds
+from emsco.fitting.clock import Clock
 from emsco.fitting.tuning import EXITS, LASTS, tune
 from emsco.promises.own import rule_of
 from emsco.report.learning import learning_record
 from emsco.scoring.cache import StageCache
 from emsco.scoring.objectives import check_objectives
 from emsco.scoring.rejection import resolve_rule
+from emsco.scoring.thresholds import rule_words
 from tests.classifiers import fixed
 from tests.deployed.test_session import answers, assert_is_row
 from tests.scoring.test_cascade import draw_population, make_cascade
@@ -65,7 +67,7 @@ def test_the_front_is_what_no_pair_of_any_promising_design_beats(seed):
     p = problem(seed, n_features=5)
     designs = np.unique(draw_population(seed, n_rows=12, n_features=5), axis=0)
     judge = make_judge(p)
-    promising = thresholds._promising(designs, judge)
+    promising = thresholds._promising(designs, judge, Clock())
     front = tune(designs, judge)
     outcome = reference.train_logistic(p.train.T, p.y_train, p.validation.T)
     costs, truth = bill(p.prices, 0.0)[0], p.y_validation.tolist()
@@ -165,8 +167,15 @@ def test_a_file_without_its_thresholds_or_with_impossible_ones_is_refused(fitted
 
 
 def test_tables_show_the_thresholds(fitted):
-    assert "exits at" in str(fitted.front_)
-    assert "last at" in fitted.front_.to_frame().columns
+    frame = fitted.front_.to_frame()
+    assert_array_equal(frame[["early_threshold", "last_threshold"]], fitted.front_.thresholds)
+    for point in range(len(fitted.front_)):
+        rule = fitted.deployed_.rules[point]
+        words = rule_words(rule, int(fitted.front_.n_stages[point]), fitted.classes_)
+        assert fitted.front_.when_labelled(point) == words
+        assert words in fitted.front_.to_text(most=len(fitted.front_), width=400)
+    text = fitted.front_.shortlist().to_text(400)
+    assert all(fitted.front_.when_labelled(pick.point)[1:] in text for pick in fitted.front_.shortlist())
     part = fitted.front_[5:8]
     assert_array_equal(part.thresholds, fitted.front_.thresholds[5:8])
 
@@ -229,12 +238,12 @@ def test_the_command_line_takes_it(tmp_path, data):
     fit = ["fit", str(path), "--target", "what", "--threshold", "auto", "-o", str(tmp_path / "m.emsco")]
     done = run(command, [*fit, "--min-coverage", "0.8", "--max-cost", "4", "--best", "accuracy"])
     assert done.exit_code == 0, done.output
-    assert "Threshold of this point (least confidence of a label):" in " ".join(done.output.split())
+    assert "Labels: " in done.output
     front = run(command, ["front", str(tmp_path / "m.emsco")])
-    assert "exits at" in front.output
+    assert "% confidence; all others get a label" in " ".join(front.output.split())
     report = run(command, ["report", str(tmp_path / "m.emsco"), "-o", str(tmp_path / "r.html")])
     assert report.exit_code == 0
-    assert "exits early at" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "early exit at" in (tmp_path / "r.html").read_text(encoding="utf-8")
     refused = run(command, [*fit, "--guarantee", "0.9"])
     assert refused.exit_code == 2
     assert "goes with no other threshold" in refused.output
@@ -298,8 +307,7 @@ def test_ctrl_c_while_the_front_is_trained_leaves_the_points_that_are_ready(data
             raise KeyboardInterrupt
         return train(self, sets)
 
-    monkeypatch.setattr(finishing, "SETS_AT_ONCE", 4)
-    monkeypatch.setattr(pipeline, "SETS_AT_ONCE", 4)
+    monkeypatch.setattr(training, "SETS_AT_ONCE", 4)
     monkeypatch.setattr(StageCache, "models", interrupted)
     with pytest.warns(SearchInterruptedWarning, match=f"of its {len(whole.front_)} points are there"):
         clf = make().set_params(threshold=threshold).fit(X, y)
@@ -308,9 +316,10 @@ def test_ctrl_c_while_the_front_is_trained_leaves_the_points_that_are_ready(data
     assert kept == sorted(kept)
     for i in range(len(kept)):
         assert_array_equal(clf.use(i).decide(X).confidence, whole.use(kept[i]).decide(X).confidence)
-    n_batches = 2
-    with pytest.raises(KeyboardInterrupt):  # nothing is ready yet
-        make().set_params(threshold=threshold).fit(X, y)
+    n_batches = 2  # nothing is ready yet, so the point that will be in use is made ready
+    with pytest.warns(SearchInterruptedWarning, match=f"interrupted; 1 of the {len(whole.front_)} points of the front"):
+        clf = make().set_params(threshold=threshold).fit(X, y)
+    assert len(clf.decide(X)) == len(X)
 
 
 @pytest.mark.parametrize("n_objectives", [6, 12])

@@ -29,8 +29,10 @@ BY_HAND = {
     "groups": (BLOOD, [1 + 3 + 2, 5, 10], [6, 11, 21], 21),
     "overhead": ({"overhead": 4}, [1 + 5 + 4, 7 + 4, 10 + 4], [10, 21, 35], 27),
     "parallel": ({"parallel": True}, [5, 7, 10], [5, 12, 22], 10),
+    "derived": ({"price": {"age": 1, "chol": 7, "thalach": 10}, "derived": {"fbs": ["age", "chol"]}},
+                [1 + 7, 0, 10], [8, 8, 18], 18),
     "all of it": ({**BLOOD, "overhead": 4, "parallel": True}, [3 + 2 + 4, 5 + 4, 10 + 4], [9, 18, 32], 14),
-}
+}  # fmt: skip
 
 
 def tally(clf, train, y_train, rows, y):
@@ -66,7 +68,7 @@ def test_everyone_charges_what_the_table_says(name):
     model, price, paid, at_once = BY_HAND[name]
     X, y = HEART.data[COLUMNS], HEART.target.to_numpy()
     train, rows = X[:200], X[200:]
-    clf = MultiStageClassifier(DESIGN, Prices(price=PRICE, **model), threshold=0.7).fit(train, y[:200])
+    clf = MultiStageClassifier(DESIGN, Prices(**{"price": PRICE, **model}), threshold=0.7).fit(train, y[:200])
     assert [stage.price for stage in clf.stages_] == price
     assert clf.deployed_.prices.total == at_once
     decisions = clf.decide(rows)
@@ -99,7 +101,7 @@ def test_tally_decide_and_sessions_agree_to_the_tick(seed, prices_and_design, n_
     X, y = numbers(seed, n=60, n_features=design.size, n_classes=n_classes)
     clf = MultiStageClassifier(design, prices, threshold=threshold).fit(X[:35], y[:35])
     decisions = clf.decide(X[35:])
-    names = list(prices.price)
+    names = [f"x{i}" for i in range(design.size)]
     asked = [session_cost(clf, dict(zip(names, row, strict=True)))[0] for row in X[35:]]
     ticks = np.rint(decisions.cost * clf.deployed_.prices.scale)
     assert_array_equal(decisions.cost, ticks / clf.deployed_.prices.scale)
@@ -115,7 +117,7 @@ def test_tally_decide_and_sessions_agree_to_the_tick(seed, prices_and_design, n_
 @pytest.mark.parametrize("name", BY_HAND)
 def test_a_search_reports_what_its_points_charge(search, name, tmp_path):
     X, y = HEART.data[COLUMNS], HEART.target.to_numpy()
-    prices = Prices(price=PRICE, **BY_HAND[name][0])
+    prices = Prices(**{"price": PRICE, **BY_HAND[name][0]})
     clf = fixed(prices, threshold=0.7, search=search, random_state=0)
     clf.fit(X[:150], y[:150], X[150:], y[150:], checkpoint=tmp_path / "a.ckpt")
     for i in range(len(clf.front_)):

@@ -169,7 +169,7 @@ def test_ticks_of_any_price_and_overhead_are_within_the_stated_tolerance(values,
 @given(st.integers(1, 6).flatmap(lambda n: st.tuples(price_models(n), populations(min_features=n, max_features=n))))
 def test_the_price_of_a_stage_is_that_of_the_reference(case):
     costs, designs = case
-    prices = resolve(costs, list(costs.price))
+    prices = resolve(costs, [f"x{i}" for i in range(designs.shape[1])])
     own, _, *rules = bill(prices, 0.5)
     ticks = prices.stage_ticks(acquired_sets(designs)[0])
     for design, of_design in zip(designs, ticks, strict=True):
@@ -188,6 +188,9 @@ def test_the_price_of_a_stage_is_that_of_the_reference(case):
         ({"parallel": True, "overhead": 2},
          "A stage takes as long as its slowest purchase, including the shared cost of each new group, plus an overhead "
          "of 2."),
+        ({"price": {"chol": 7.27, "fbs": 5.2}, "derived": {"age": ["chol"]}},
+         "A stage costs the sum of its purchases, including the shared cost of each new group. A derived feature costs "
+         "the features that it is computed from."),
     ],
 )  # fmt: skip
 def test_the_rule_is_a_sentence(model, says):
@@ -209,11 +212,41 @@ def test_the_rule_is_a_sentence(model, says):
         ({"discount": {"chol": 5.17, "fbs": 3}}, "same for all of the group.*chol 2.1, fbs 2.2"),
         ({"discount": {"chol": 9.27, "fbs": 7.2}}, "not negative"),
         ({"discount": {"chol": "much", "fbs": 3.1}}, "price of 'chol' is 'much'"),
+        ({"derived": {"ratio": ["chol"]}}, "derived 'ratio' is no column or unit"),
+        ({"derived": {"age": ["chol"]}}, "'age' is derived and has a price"),
+        ({"derived": {"age": ["Chol"]}, "price": {"chol": 7.27, "fbs": 5.2}}, "from 'Chol', which is no unit"),
+        ({"derived": {"age": "chol"}}, "must list the units it is computed from"),
+        ({"derived": ["age"]}, "derived must be a mapping"),
+        (
+            {"derived": {"age": ["fbs"], "fbs": ["chol"]}, "price": {"chol": 7.27}, "groups": {}, "discount": {}},
+            "'age' is derived from 'fbs', which is derived itself",
+        ),
+        ({"derived": {"age": ["chol"]}, "price": {"chol": 7.27, "fbs": 5.2}, "parallel": True}, "do not go together"),
     ],
 )
 def test_groups_and_models_that_make_no_sense_are_explained(change, says):
     with pytest.raises(InvalidPricesError, match=says):
         resolve(dataclasses.replace(BLOOD, **change), ["age", "chol", "fbs"])
+
+
+def test_a_derived_unit_costs_what_of_its_sources_is_not_bought_yet():
+    costs = Prices(price={"TT4": 14.51, "T4U": 11.41, "TSH": 22.78}, derived={"FTI": ["TT4", "T4U"]}, overhead=1)
+    prices = resolve(costs, ["TT4", "T4U", "FTI", "TSH"])
+    assert_array_equal(prices.prices, [14.51, 11.41, 25.92, 22.78])
+    for design, by_stage in [
+        ([0, 0, 0, 0], [49.7]),
+        ([0, 1, 2, 3], [15.51, 12.41, 1, 23.78]),  # free once both are bought; the visit is not
+        ([1, 2, 0, -1], [26.92, 1, 1]),  # what it was computed from is known
+        ([0, -1, 1, -1], [15.51, 12.41]),
+    ]:
+        acquired = acquired_sets(np.array([design]))[0]
+        assert_array_equal(prices.stage_ticks(acquired)[0] / prices.scale, by_stage)
+        assert_allclose(prices.paid(acquired[0]), np.cumsum(by_stage), rtol=1e-14)
+    fractions = resolve(
+        dataclasses.replace(costs, price={"TT4": 1 / 3, "T4U": 1 / 7, "TSH": 1}), ["TT4", "T4U", "FTI", "TSH"]
+    )
+    new, owned = np.array([False, False, True, False]), np.array([True, False, False, False])
+    assert fractions.price_of(new, owned) == pytest.approx(1 + 1 / 7, rel=1e-14)
 
 
 def test_a_price_that_no_number_can_hold_is_refused():

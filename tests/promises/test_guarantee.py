@@ -236,7 +236,7 @@ def test_calibration_rows_of_ones_own():
         X[:600], y[:600], **new
     )
     assert given_design.guarantee_.coverage == given_design.decide(X[600:]).conclusive.mean()
-    with pytest.raises(InvalidParameterError, match="give threshold=Guarantee"):
+    with pytest.raises(InvalidParameterError, match="or fit with threshold=Guarantee"):
         plain.fit(X[:600], y[:600], **new)
     with pytest.raises(InvalidInputError, match="together"):
         clone(clf).fit(X[:600], y[:600], X_cal=X[600:])
@@ -298,6 +298,19 @@ def test_too_few_rows_are_said_to_be_too_few_and_nothing_is_conclusive():
         clf.use(len(clf.front_) - 1)
 
 
+def test_a_hopeless_promise_buys_as_little_as_it_can_unless_limits_say_more():
+    X, y = patients(0, 60)
+    hopeless = {"threshold": Guarantee(0.99, 0.99), "max_stages": 2, "random_state": 0, **PAPER}
+    for choose in ("no_worse", "combined", "knee"):
+        with pytest.warns(GuaranteeWarning, match="no label will be given"):
+            clf = fixed([1, 2, 4, 8], choose=choose, **hopeless).fit(X, y)
+        prices = [clf.deployed_.cascade_of(design).paid[-1] for design in clf.front_.designs]
+        assert clf.decide(X).cost.mean() == min(prices)
+    with pytest.warns(GuaranteeWarning):
+        clf = fixed([1, 2, 4, 8], choose={"best": "accuracy"}, **hopeless).fit(X, y)
+    assert clf.point_ == clf.front_.choose(best="accuracy")
+
+
 def test_what_is_missing_is_said_in_rows_of_the_table_and_what_the_rows_support_instead():
     X, y = patients(0, 60)
     with pytest.warns(GuaranteeWarning, match=r"rows in all|cannot be foreseen"):
@@ -306,7 +319,7 @@ def test_what_is_missing_is_said_in_rows_of_the_table_and_what_the_rows_support_
     n, supported = checked.n_rows - checked.n_lost, checked.supported
     assert p_values(np.array(n), np.array(checked.n_errors), supported) <= checked.level
     assert p_values(np.array(n), np.array(checked.n_errors), supported + 0.001) > checked.level
-    assert f"these rows support {100 * supported:.4g} %" in str(clf.guarantee_) or supported <= 0.5
+    assert f"A promise of {100 * supported:.4g} % would have held" in str(clf.guarantee_) or supported <= 0.5
 
 
 def test_calibration_rows_that_are_training_rows_are_no_evidence_and_that_is_said():

@@ -113,7 +113,7 @@ def test_rows_that_judged_are_called_by_their_name(validation, open_page, fitted
         assert f"{word} rows" in page.inner_text("#basis" if evaluation is None else "#points")
         how = page.inner_text("#how")
         assert how.startswith("Stages: logistic regression; numbers are ")
-        assert how.endswith("Labels: a label needs 75\u00a0% confidence; whoever is left gets none.")
+        assert how.endswith("Labels: a label needs 75\u00a0% confidence; the others get none.")
 
 
 def stage_names(page):
@@ -271,7 +271,8 @@ def test_a_table_that_is_wider_than_its_box_says_so(open_page, default_report):
     for box in page.locator(".scroll:visible").all():
         wider = box.evaluate("e => e.scrollWidth > e.clientWidth + 1")
         hint = box.locator("xpath=following-sibling::p[1]")
-        assert hint.inner_text() == ("Scroll the table sideways for more \u2192" if wider else "")
+        assert hint.is_visible() == wider
+        assert hint.inner_text() == "Scroll the table sideways for more \u2192"
     assert page.locator(".hint:visible").count() >= 1
 
 
@@ -305,7 +306,7 @@ def test_what_is_never_bought_is_said(open_page, held_out, tmp_path):
     page = open_page((tmp_path / "report.html").as_uri())
     (bought,) = clf.stages_[0].features
     never = ", ".join(name for name in ("age", "sex", "time") if name != bought)
-    assert "buys up to 1 of its 3 features in one stage" in page.inner_text("#headline")
+    assert "buys 1 of its 3 features in one stage" in page.inner_text("#headline")
     assert f"Never bought: {never}." in page.inner_text("#design-lead")
     page.click("#all")
     assert f"{bought}; never {never}" in page.inner_text("#points")
@@ -436,6 +437,35 @@ def test_a_class_that_is_never_found_is_a_problem_in_words_and_never_green(open_
     colour = "e => getComputedStyle(e).backgroundColor"
     assert lost.evaluate(colour) != page.locator(".confusion td.right").first.evaluate(colour)
     assert "the rows do not show that the classifier is better" in page.inner_text("#base-rate.warning")
+
+
+def test_the_last_card_says_what_becomes_of_the_others(open_page, default_report, by_default):
+    thresholds, n_stages = by_default.front_.thresholds, by_default.front_.n_stages
+    page = open_page(default_report)
+    page.click("#all")
+    for wanted, words in (((thresholds[:, 1] == 0), "Nobody is left"), ((thresholds[:, 1] > 0.9), "Inconclusive")):
+        point = int(np.flatnonzero(wanted & (n_stages > 1))[0])
+        page.get_by_role("button", name=f"Select point {point}", exact=True).last.click()
+        expect(page.locator("#design-h")).to_contain_text(f"Point {point}")
+        expect(page.locator("#flow .end")).to_contain_text(words)
+
+
+def test_a_figure_without_an_interval_shows_none(open_page, fitted, held_out, tmp_path):
+    clf = MultiStageClassifier([["age"]], {"age": 3}, threshold=0.0).fit(
+        *(part[:60] for part in _only(held_out, "age"))
+    )
+    X, y = _only(held_out, "age")
+    write_report(clf, tmp_path / "report.html", evaluation=clf.evaluate(X[60:], y[60:]))
+    page = open_page((tmp_path / "report.html").as_uri())
+    coverage, accuracy, cost, _ = page.locator(".tile").all_inner_texts()
+    assert "confidence interval" in accuracy
+    assert "confidence interval" not in coverage + cost
+    assert page.inner_text("#headline") == "A classifier that buys its 1 feature in one stage."
+
+
+def _only(rows, column):
+    X, y = rows
+    return X[[column]], y
 
 
 def test_what_to_expect_on_new_rows_is_beside_what_was_found(open_page, default_report, by_default, held_out):

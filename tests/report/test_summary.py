@@ -10,8 +10,8 @@ from emsco import Evaluation, Exact, MultiStageClassifier, Prices, __version__
 from emsco.exceptions import InvalidInputError
 from emsco.report.learning import learning_record
 from emsco.report.summary import stage_flow, stage_reliability, summarise, threshold_sweep
-from emsco.report.thresholds import rule_words
 from emsco.scoring.intervals import binomial_interval
+from emsco.scoring.thresholds import rule_words
 from tests.classifiers import fixed
 from tests.report.conftest import HEART
 
@@ -73,7 +73,8 @@ def test_every_point_has_the_counts_of_the_evaluation(fitted, evaluation):
         assert part["confusion"] == [list(row) for row in result.confusion]
         for name, figure in (("coverage", "coverage"), ("accuracy", "accuracy"), ("cost", "mean_cost")):
             assert part[name] == pytest.approx(getattr(result, figure), **ROUNDED)
-            assert part[f"{name}_interval"] == pytest.approx(result.interval(figure), **ROUNDED)
+            interval = (1.0, 1.0) if result is evaluation.always and name == "coverage" else result.interval(figure)
+            assert part[f"{name}_interval"] == pytest.approx(interval, **ROUNDED)
 
 
 def test_every_point_has_its_counts_by_class(fitted, evaluation):
@@ -113,6 +114,25 @@ def test_the_outlook_and_the_thresholds_are_told(by_default):
     assert json.loads(json.dumps(summary, allow_nan=False)) == summary
 
 
+def test_a_label_for_every_case_is_no_matter_of_chance_and_has_no_interval(by_default, held_out):
+    evaluation = by_default.evaluate(*held_out)
+    summary = summarise(by_default.deployed_, evaluation=evaluation)
+    n_all = 0
+    for i, point in enumerate(summary["points"]):
+        everyone = by_default.front_.thresholds[i, 1] <= 0.5 or (
+            len(point["price"]) > 1 and by_default.front_.thresholds[i, 0] <= 0.5
+        )
+        assert point["labels_all"] == everyone
+        for figures, interval in (
+            (point["test"], evaluation.points[i].interval("coverage")),
+            (point["validation"], [end[i] for end in by_default.front_.interval("coverage")]),
+        ):
+            assert figures["coverage_interval"] == pytest.approx([1.0, 1.0] if everyone else interval, **ROUNDED)
+        n_all += everyone
+    assert 0 < n_all < len(summary["points"])
+    assert summary["everything"]["coverage_interval"] == summary["always"]["coverage_interval"] == [1.0, 1.0]
+
+
 def test_how_stages_learn_is_told(fitted):
     summary = summarise(fitted.deployed_)
     assert summary["judged"] == "out-of-fold"
@@ -142,17 +162,20 @@ def test_units_show_columns_prices_and_groups():
         price={"x0": 0, "panel": 7.5, "x3": 5},
         groups={"blood": ["panel", "x3"]},
         discount={"panel": 5.5, "x3": 3},
+        derived={"x4": ["panel", "x0"]},
     )
-    X = np.random.default_rng(0).normal(size=(30, 4))
+    X = np.random.default_rng(0).normal(size=(30, 5))
     summary = summarise(MultiStageClassifier(costs=prices).fit(X, X[:, 0] > 0).deployed_)
     assert summary["units"] == [
-        {"name": "x0", "columns": ["x0"], "price": 0, "group": None, "discount": None},
-        {"name": "panel", "columns": ["x1", "x2"], "price": 7.5, "group": "blood", "discount": 5.5},
-        {"name": "x3", "columns": ["x3"], "price": 5, "group": "blood", "discount": 3},
+        {"name": "x0", "columns": ["x0"], "sources": [], "price": 0, "group": None, "discount": None},
+        {"name": "panel", "columns": ["x1", "x2"], "sources": [], "price": 7.5, "group": "blood", "discount": 5.5},
+        {"name": "x3", "columns": ["x3"], "sources": [], "price": 5, "group": "blood", "discount": 3},
+        {"name": "x4", "columns": ["x4"], "sources": ["panel", "x0"], "price": 7.5, "group": None, "discount": None},
     ]
     assert summary["total"] == 10.5
-    assert (
-        summary["price_rule"] == "A stage costs the sum of its purchases, including the shared cost of each new group."
+    assert summary["price_rule"] == (
+        "A stage costs the sum of its purchases, including the shared cost of each new group. A derived feature costs "
+        "the features that it is computed from."
     )
     assert summary["classes"] == ["False", "True"]
 
@@ -168,7 +191,8 @@ def test_a_given_design_is_a_report_of_one_point(held_out):
             "design": [0, 0, 1],
             "price": [2.0, 5.0],
             "paid": [2.0, 7.0],
-            "thresholds": "a label needs 75 % confidence; whoever is left gets none",
+            "thresholds": "a label needs 75 % confidence; the others get none",
+            "labels_all": False,
             "validation": None,
             "test": None,
         }

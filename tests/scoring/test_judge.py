@@ -9,9 +9,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from emsco import reference
 from emsco.designs.partition import acquired_sets
-from emsco.scoring.judge import Judge, Task
+from emsco.scoring.judge import TEMPERATURES, Judge, Task, likelihoods, tempered
 from emsco.scoring.objectives import check_objectives
 from emsco.scoring.rejection import resolve_rule
+from emsco.stages.base import StageOutcomes
 from emsco.stages.logistic import LogisticTrainer
 from tests.scoring.test_cascade import draw_population
 from tests.strategies import problem, seeds
@@ -68,6 +69,22 @@ def test_sureness_is_the_log_probability_of_the_truth_however_small_the_memory(s
         expected.append(np.mean(logs))
     assert_array_equal(roomy.sureness(sets), narrow.sureness(sets))
     assert_allclose(roomy.sureness(sets), expected, atol=1e-3)
+
+
+@settings(max_examples=60)
+@given(seeds(), st.integers(2, 6), st.sampled_from(TEMPERATURES))
+def test_a_temperature_undoes_what_made_confidences_too_high_or_too_low(seed, n_classes, temperature):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(n_classes, size=400)
+    top = np.clip(rng.beta(4, 2, size=(2, 400)), 1 / n_classes + 1e-3, 1 - 1e-3)
+    label = np.where(rng.random((2, 400)) < top, y, (y + rng.integers(1, n_classes, size=(2, 400))) % n_classes)
+    outcomes = StageOutcomes(top, label.astype(np.uint8))
+    plain, best = likelihoods(outcomes, y, n_classes), tempered(outcomes, y, n_classes)
+    assert (best.mean(axis=1) >= plain.mean(axis=1)).all()
+    # The probabilities of the top class, and of each of the others, to the power of the temperature, scaled to sum 1.
+    powers = top**temperature, ((1 - top) / (n_classes - 1)) ** temperature
+    spoilt = StageOutcomes(powers[0] / (powers[0] + (n_classes - 1) * powers[1]), outcomes.label)
+    assert (tempered(spoilt, y, n_classes).mean(axis=1) >= plain.mean(axis=1) - 1e-9).all()
 
 
 @settings(max_examples=15, deadline=None)

@@ -86,6 +86,12 @@ def test_figures_are_those_of_the_counts(outlook):
         assert wider == pytest.approx(1.25 * np.sqrt(2) * 1.959964 * error, rel=1e-5)
 
 
+def test_a_choice_that_labels_every_case_labels_every_new_one():
+    everyone = Outlook((3, 2), (4, 3), (4, 3), (1.0,), (7,))
+    assert everyone.interval("coverage") == everyone.interval("coverage", n_rows=2) == (1.0, 1.0)
+    assert everyone.interval("accuracy")[0] < 0.5
+
+
 @given(outlooks(), st.sampled_from(["coverage", "accuracy", "mean_cost"]), st.integers(1, 50))
 def test_an_interval_holds_its_figure_and_what_few_rows_may_come_to(outlook, figure, n_rows):
     if figure == "accuracy" and not sum(outlook.n_labelled):

@@ -240,6 +240,15 @@ def test_a_class_may_be_named_by_its_text():
     assert resolve_rule({"True": 0.9, "False": 0.8}, np.array([False, True])).bars == ((0.8, 0.9),)
 
 
+@given(st.lists(st.lists(st.sampled_from([0.0, 0.2, 1 / 3, 0.34, 0.5, 0.9, NEVER]), min_size=3, max_size=3), min_size=1,
+                max_size=3), st.integers(1, 4))  # fmt: skip
+def test_a_rule_labels_all_if_the_least_confident_case_gets_a_label(bars, n_stages):
+    rule = RejectRule.of(bars)
+    least = np.array([1 / 3, 0.334, 0.4])  # of three classes, no top class has less
+    left = [rule.confident(least, np.full(3, label), n_stages - 1) for label in range(3)]
+    assert rule.labels_all(n_stages, 3) == bool(np.all(left))
+
+
 def test_rules_are_shown_and_compared_in_their_simplest_form():
     assert RejectRule.of([[0.9, 0.9], [0.8, 0.8], [0.8, 0.8]]) == resolve_rule([0.9, 0.8], "ab")
     assert as_rule(0.5).number == 0.5

@@ -102,6 +102,14 @@ def test_a_class_that_is_never_found_is_marked_without_colour():
     assert "never found" not in f[1:].shortlist().to_text(100)
 
 
+def test_differences_of_shares_are_percentage_points():
+    cost = [1.0, 10.0, 20.0, 30.0, 40.0]
+    f = front([0.6, 0.7, 0.8, 0.9, 1.0], [0.99, 0.98, 0.97, 0.96, 0.9], cost)
+    reasons = [pick.reason for pick in f.shortlist() if "more than point" in pick.reason]
+    assert "For 10.00 more than point 1: coverage +10.0, accuracy -1.0 percentage points." in reasons
+    assert not any("%" in reason for reason in reasons)
+
+
 def test_it_is_a_frozen_sequence_that_says_how_to_see_the_rest():
     picked = many().shortlist(3)
     assert isinstance(picked[0], Pick)

@@ -136,7 +136,7 @@ def test_an_interrupt_returns_the_last_batch(call):
         return tally(designs)
 
     found, _, _ = search(p, evaluate=evaluate, max_designs=20_000, start=6)
-    assert found.interrupted
+    assert found.ended == "interrupted"
     assert len(calls) == call
     assert len(found.designs) > 0
 

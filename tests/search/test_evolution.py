@@ -161,7 +161,7 @@ def test_an_interrupt_returns_the_last_generation():
         return cascade.tally(population)
 
     found = evolve(evaluate, Evolution(population_size=20), n_features=6, max_stages=3, rng=default_rng(0))
-    assert found.interrupted
+    assert found.ended == "interrupted"
     assert found.n_generations == 2
     settings_ = Evolution(population_size=20, max_generations=2)
     expected = evolve(cascade.tally, settings_, n_features=6, max_stages=3, rng=default_rng(0))

@@ -142,7 +142,7 @@ def test_sigterm_lets_requests_end_and_says_no_to_readiness(folder, tmp_path, co
         service.process.terminate()  # again: the delay ends
         service.wait_until(lambda: None if answers(service) else True)
         slow.sendall(body[5:])
-        answer = slow.recv(65536)
+        answer = b"".join(iter(lambda: slow.recv(65536), b""))  # until it is closed
         assert answer.startswith(b"HTTP/1.1 200")
         assert b'"acquire"' in answer
         assert service.process.wait(PATIENCE) == 0

@@ -1,3 +1,5 @@
+from threading import get_ident
+
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 import pytest
@@ -8,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from emsco.exceptions import InvalidEstimatorError
+from emsco.stages.crossfit import CrossFitTrainer
 from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
 from tests.strategies import problem
@@ -34,6 +37,27 @@ def test_random_estimators_give_the_same_outcomes_for_any_workers_and_order():
     assert_array_equal(one, two)
     other = EstimatorTrainer(p, forest, seed=2).train(SETS)
     assert not np.array_equal(one["confidence"], other["confidence"])
+
+
+def test_lightgbm_gives_the_same_outcomes_in_any_number_of_threads(monkeypatch):
+    lightgbm = pytest.importorskip("lightgbm")
+    trees = lightgbm.LGBMClassifier(n_estimators=5, min_child_samples=5, n_jobs=1, verbose=-1, subsample=0.5)
+    folds = [EstimatorTrainer(problem(seed), trees, seed=1) for seed in (4, 5, 6)]
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    one = [fold.train(SETS) for fold in folds]
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    trained_by = set()
+    fit = lightgbm.LGBMClassifier.fit
+
+    def noted(self, *arguments, **keywords):
+        trained_by.add(get_ident())
+        return fit(self, *arguments, **keywords)
+
+    monkeypatch.setattr(lightgbm.LGBMClassifier, "fit", noted)
+    crossed = CrossFitTrainer(folds, folds[0]).train(SETS)
+    for i, memory in enumerate(one):
+        assert_array_equal(crossed[f"fold{i}"], memory)
+    assert len(trained_by) == 3
 
 
 def test_a_deployed_model_is_the_one_that_was_searched():

@@ -44,6 +44,23 @@ def test_a_file_keeps_what_a_front_knows_by_class_and_of_new_rows(fitted, saved,
     assert sum(again.outlook.n_rows) == sum(again.outlook.n_paid) == 150
 
 
+def test_the_outlook_stays_with_its_point_and_its_thresholds_whatever_changes_them(fitted, saved, tmp_path):
+    path, point = tmp_path / "m.emsco", fitted.point_
+    clf = load_bytes(saved, tmp_path)
+    assert clf.outlook_ == fitted.outlook_ is not None
+    clf.use((point + 1) % len(clf.front_)).save(path)
+    again = emsco.load(path)
+    assert again.outlook_ is None
+    assert again.use(point).outlook_ == fitted.outlook_
+    for change in ({"threshold": 0.9}, {"threshold": [0.9, 0.8]}, {"threshold": {0: 0.9, 1: 0.8, 2: 0.8}}):
+        again.set_params(**change).save(path)
+        assert again.outlook_ is None
+        assert emsco.load(path).outlook_ is None
+        assert emsco.load(path).deployed_.origin.other_thresholds
+    again.threshold = None
+    assert again.outlook_ == fitted.outlook_
+
+
 @pytest.mark.parametrize(
     ("field", "change"),
     [

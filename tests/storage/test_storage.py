@@ -51,6 +51,9 @@ GROUPED = Prices(
     discount={"ward": 5.17, "panel": 3.1},
 )
 VISITS = dataclasses.replace(GROUPED, overhead=0.7, parallel=True)
+COMPUTED = dataclasses.replace(
+    GROUPED, price={u: p for u, p in GROUPED.price.items() if u != "visits"}, derived={"visits": ["panel", "age"]}
+)
 IRIS, FLOWERS = load_iris(return_X_y=True)
 
 
@@ -68,7 +71,8 @@ def assert_same(a, b, X, y):
     assert list(getattr(a, "feature_names_in_", [])) == list(getattr(b, "feature_names_in_", []))
     assert a.deployed_.encoder.codes == b.deployed_.encoder.codes
     assert a.deployed_.prices.unit_columns == b.deployed_.prices.unit_columns
-    for name in set(vars(a.deployed_.prices)) - {"unit_columns"}:
+    assert a.deployed_.prices.sources == b.deployed_.prices.sources
+    for name in set(vars(a.deployed_.prices)) - {"unit_columns", "sources"}:
         assert_array_equal(getattr(a.deployed_.prices, name), getattr(b.deployed_.prices, name))
     points = range(len(a.front_)) if isinstance(a, EMSCOClassifier) else [None]
     for point in points:
@@ -97,7 +101,9 @@ def assert_same(a, b, X, y):
 
 
 @pytest.mark.parametrize("search", ["auto", Exact(), BestFirst(max_designs=300), QUICK], ids=lambda s: str(s)[:9])
-@pytest.mark.parametrize("prices", [PANEL, GROUPED, VISITS, None], ids=["panel", "groups", "visits", "none"])
+@pytest.mark.parametrize(
+    "prices", [PANEL, GROUPED, VISITS, COMPUTED, None], ids=["panel", "groups", "visits", "computed", "none"]
+)
 def test_text_missing_values_units_and_groups_come_back(search, prices, tmp_path):
     X, y = patients()
     clf = fixed(prices, threshold=0.8, search=search, max_stages=3, random_state=0).fit(X, y)
@@ -594,6 +600,7 @@ def test_a_file_of_before_there_were_price_models_has_plain_prices(small, tmp_pa
     assert costs_from_json(Fields(given, "costs")) == Prices(price={"a": 1})
     visits = Prices(price={"a": 1}, overhead=2, parallel=True)
     assert costs_from_json(Fields(costs_to_json(visits), "costs")) == visits
+    assert clf.deployed_.prices.sources == ()
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from emsco.data.labels import check_target, plain_labels
 from emsco.data.splits import check_columns, split_rows
 from emsco.data.table import Rows, Table, check_size
 from emsco.deployed.decide import Decisions
-from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidTargetError
+from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidPricesError, InvalidTargetError
 from emsco.prices.prices import Costs, PriceList, resolve
 from emsco.scoring.rejection import check_threshold, is_confident
 from emsco.stages.base import outcomes_of
@@ -167,6 +167,10 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         self._check_names(X, reset=True)
         codes, classes = check_target(y, table.n_rows)
         prices = resolve(costs, table.names)
+        if prices.sources:
+            raise InvalidPricesError(
+                "has derived units, which the baselines do not know; give prices.", parameter="costs"
+            )
         train_rows: Rows = slice(None)
         validation_rows: Rows = slice(None)
         validation_table, validation_codes = table, codes

@@ -1,7 +1,10 @@
 """The command ``emsco``: the group of all commands, and how a run ends."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+import signal
 import sys
+import threading
 from typing import Any
 import warnings
 
@@ -26,13 +29,14 @@ from emsco.cli.use import use
 
 _HELP = """Classifiers that buy their features in stages, answer early, and reject cases that remain uncertain.
 
-You have a table of cases with known labels, a price for each feature, and the least confidence that a label must have.
-EMSCO searches the ways to buy the features in stages, and finds the Pareto-optimal designs: no other design has a
-higher coverage, a higher accuracy or a lower mean cost without being worse in one of the others.
+You have a table of cases with known labels, and a price for each feature. EMSCO searches the ways to buy the features
+in stages, and finds the Pareto-optimal designs: no other design has a higher coverage, a higher accuracy or a lower
+mean cost without being worse in one of the others. If you set nothing else, the cheapest design that is no worse than
+buying everything, for any class, is put into use.
 
 \b
 A first run:
-  emsco fit patients.csv --target died --costs prices.csv --threshold 0.8
+  emsco fit patients.csv --target died --costs prices.csv
   emsco front model.emsco                         list the Pareto-optimal designs
   emsco use model.emsco --max-cost 40             put another design into use
   emsco report model.emsco                        write a page for the browser
@@ -43,7 +47,7 @@ A first run:
 
 _EPILOG = """\b
 Exit codes: 0 success, 1 error in the input (one line says which), 2 wrong usage,
-130 interrupted."""
+130 interrupted, 143 terminated."""
 
 
 class _InOrder(click.Group):
@@ -75,12 +79,29 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a file name may hold bytes that no encoding has
             stream.reconfigure(errors="backslashreplace")
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _orderly_end():
         warnings.showwarning = show_warning
         warnings.simplefilter("always")
         warnings.filterwarnings("ignore", category=DeprecationWarning)
         warnings.filterwarnings("ignore", category=FutureWarning)
         return _exit_code(list(arguments))
+
+
+@contextmanager
+def _orderly_end() -> Iterator[None]:
+    """Let SIGTERM end a run like an error: pools of workers are closed, which otherwise go on and complain later."""
+
+    def end(number: int, _: Any) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _exit_code(arguments: list[str]) -> int:
@@ -92,6 +113,9 @@ def _exit_code(arguments: list[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         click.echo("\ninterrupted", err=True)
         return INTERRUPTED
+    except SystemExit as ended:
+        click.echo("\nterminated", err=True)
+        return int(ended.code or 0)
     except BrokenPipeError:
         sys.stdout = None  # the reader has seen enough; nothing to flush
         return 0

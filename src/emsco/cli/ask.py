@@ -108,6 +108,8 @@ def _number(answer: str) -> float | None:
 def _read_state(path: Path | None) -> Any:
     if path is None or not path.exists():
         return None
+    if not path.is_file():
+        raise click.UsageError(f"--state {path}: this is no regular file; give another name.")
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

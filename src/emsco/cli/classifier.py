@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-import sys
 from typing import Any
 
 import click
@@ -30,6 +29,7 @@ class FitOptions:
     guarantee: float | None
     confidence: float | None
     guarantee_per_class: bool
+    guarantee_rows: Path | None
     preset: str
     search: str | None
     time_limit: float | None
@@ -82,7 +82,7 @@ def classifier_of(options: FitOptions, prices: Any, y: Any) -> Any:
         estimator=_estimator(options.estimator),
         max_stages=options.max_stages,
         removal=options.removal,
-        search=_search(options.search, options.time_limit),
+        search=_search(options.search),
         validation=_number("--validation", options.validation, "a share such as 0.33, or a number of folds such as 5"),
         encoding=options.encoding,
         C="auto" if regularisation == "auto" else _number("--regularisation", regularisation, "a number, or auto"),
@@ -93,7 +93,7 @@ def classifier_of(options: FitOptions, prices: Any, y: Any) -> Any:
         refit=options.refit,
         random_state=options.seed,
         n_jobs=options.jobs,
-        verbose=sys.stderr.isatty(),
+        time_limit=options.time_limit,
         objectives=_objectives(options.objectives, options.loss, y),
         choose=choose_of(options),
     )
@@ -138,8 +138,8 @@ def threshold_of(options: FitOptions) -> Any:
             raise click.UsageError("with --guarantee, --threshold is one number: that of the search.")
         confidence, per_class = 0.95 if confidence is None else confidence, options.guarantee_per_class
         return Guarantee(accuracy, confidence, per_class=per_class, threshold=numbers[0] if numbers else None)
-    if confidence is not None or options.guarantee_per_class:
-        raise click.UsageError("--confidence and --guarantee-per-class go with --guarantee.")
+    if confidence is not None or options.guarantee_per_class or options.guarantee_rows is not None:
+        raise click.UsageError("--confidence, --guarantee-per-class and --guarantee-rows go with --guarantee.")
     if pairs:
         return {label.strip(): number for (label, _, _), number in zip(pairs, numbers, strict=True)}
     return numbers if len(numbers) > 1 else next(iter(numbers), None)
@@ -185,16 +185,13 @@ def _estimator(name: str) -> Any:
     return GaussianNB()
 
 
-def _search(name: str | None, time_limit: float | None) -> Any:
+def _search(name: str | None) -> Any:
     from emsco.search.bestfirst import BestFirst
     from emsco.search.evolution import Evolution
     from emsco.search.exact.proof import Exact
 
-    if time_limit is not None and name != "exact":
-        raise click.UsageError("--time-limit goes with --search exact.")
-    if name == "exact":
-        return Exact(time_limit=time_limit)
-    return {None: None, "auto": "auto", "best-first": BestFirst(), "evolution": Evolution()}[name]
+    known = {None: None, "auto": "auto", "exact": Exact(), "best-first": BestFirst(), "evolution": Evolution()}
+    return known[name]
 
 
 def _number(option: str, text: str | None, wanted: str) -> int | float | None:

@@ -1,7 +1,6 @@
 """``emsco demo``: the main task on the bundled heart-failure data; and the same data as files."""
 
 from pathlib import Path
-import sys
 
 import click
 
@@ -57,7 +56,7 @@ def show_heart_failure(report: Path | None = None) -> None:
     print("As in the paper, the length of the follow-up, time, is a feature; a clinic would leave it out.")
     print("(The first run on a machine compiles for about half a minute.)\n", flush=True)
     clf = EMSCOClassifier(heart.prices, threshold=_THRESHOLD, choose="combined", final_estimator="search",
-                          random_state=0, n_jobs=-1, verbose=sys.stderr.isatty())  # fmt: skip
+                          random_state=0, n_jobs=-1)  # fmt: skip
     clf.fit(table.take(rows), heart.target[rows])
     certificate = clf.front_.certificate
     assert certificate is not None  # the space is small
@@ -108,4 +107,4 @@ def write_files(folder: Path) -> None:
     print("  prices.csv  the price of each feature: 10 if it is known without a test, else 100")
     print("  new.csv     four invented patients to decide")
     print("Next, in that folder:")
-    print("  emsco fit heart.csv --target DEATH_EVENT --costs prices.csv --drop time --threshold 0.8 --max-stages 3")
+    print("  emsco fit heart.csv --target DEATH_EVENT --costs prices.csv --drop time")

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from emsco.cli.options import AS_JSON, DATA, FILE_ENCODING, MODEL, TRUTH, Command
-from emsco.cli.reading import evaluate_file, load_model
+from emsco.cli.reading import evaluate_file, load_model, warn_if_seen
 
 
 @click.command(cls=Command, short_help="Test a model on labelled cases.")
@@ -20,6 +20,7 @@ def evaluate(model: Path, data: Path, target: str | None, file_encoding: str, as
     from emsco.report import records
 
     clf = load_model(model)
+    warn_if_seen(clf, model.name, data)
     evaluation = evaluate_file(clf, data, target, file_encoding)
     if as_json:
         records.print_json(records.results_record(clf.deployed_, evaluation))

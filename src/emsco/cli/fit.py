@@ -3,7 +3,6 @@
 import codecs
 from dataclasses import replace
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 import shlex
 from typing import TYPE_CHECKING, Any
@@ -18,6 +17,7 @@ from emsco.cli.options import (
     DATA,
     FILE,
     FILE_ENCODING,
+    GUARANTEE_ROWS,
     INTERRUPTED,
     KNEE,
     OBJECTIVES,
@@ -30,7 +30,7 @@ from emsco.cli.options import (
     not_over,
     show_warning,
 )
-from emsco.cli.reading import read_labelled
+from emsco.cli.reading import digest_of, read_labelled
 from emsco.exceptions import NoSuchPointError, SearchInterruptedWarning
 
 if TYPE_CHECKING:
@@ -88,8 +88,8 @@ class _StageEncoding(click.Choice[str]):
     "--costs",
     type=FILE,
     metavar="FILE",
-    help="Price list: CSV with the columns feature,price and optionally unit,group,discount, or the same as JSON or "
-    "YAML. Without it every column costs 1.",
+    help="Price list: CSV with the columns feature,price and optionally unit,group,discount,from, or the same as JSON "
+    "or YAML. Without it every column costs 1.",
 )
 @click.option("--overhead", type=float, metavar="PRICE", help="Price of each stage itself, such as a visit.")
 @click.option("--parallel", is_flag=True, help="Prices are times: a stage takes as long as its slowest feature.")
@@ -112,6 +112,7 @@ class _StageEncoding(click.Choice[str]):
 )
 @click.option("--confidence", type=float, metavar="SHARE", help="Confidence of the guarantee.  [default: 0.95]")
 @click.option("--guarantee-per-class", is_flag=True, help="Guarantee it for the labels of each class.")
+@GUARANTEE_ROWS
 # Search
 @click.option(
     "--preset",
@@ -127,7 +128,6 @@ class _StageEncoding(click.Choice[str]):
     "the paper's search."
     "  [default: best: auto, paper: evolution]",
 )
-@click.option("--time-limit", type=float, metavar="SECONDS", help="Stop an exact search with the best front so far.")
 @click.option("--max-stages", type=click.IntRange(min=1), metavar="N", help="Largest number of stages.")
 @click.option(
     "--removal/--no-removal",
@@ -209,10 +209,18 @@ class _StageEncoding(click.Choice[str]):
 )
 @click.option("--jobs", type=int, default=-1, show_default=True, help="Number of workers; -1: one per core.")
 @click.option(
+    "--time-limit",
+    type=float,
+    metavar="SECONDS",
+    help="Time that the fit may take, about: comparison of classifiers, search and training, without reading DATA and "
+    "the test. The best front found by then is used.",
+)
+@click.option(
     "--checkpoint",
     type=FILE,
     metavar="FILE",
-    help="Store the search in this file. If the run is stopped, the same command continues. Removed at the end.",
+    help="Store the search in this file. If the run is stopped, the same command continues, also with another "
+    "--time-limit. Removed at the end, unless the time limit ended the run.",
 )
 @AS_JSON
 @click.pass_context
@@ -222,36 +230,36 @@ def fit(context: click.Context, /, **given: Any) -> int:
     A quarter of the rows is held out for the test: training and search do not use them, and the figures printed at the
     end are those of these rows. Text, categories and missing cells (empty, NA, ?) need no preparation.
     """
-    from emsco.data.files import TableFile
+    from emsco.fitting.progress import doing
 
     options = FitOptions(**given)
     _check(options)
-    file = TableFile(options.data, encoding=options.file_encoding)
-    file.require([options.target, *options.drop])
-    features = [name for name in file.names if name != options.target and name not in options.drop]
-    prices = _prices(options, features)
-    X, y, n_rows = read_labelled(file, features, options.target)
-    learn, held_out = _held_out(y, 0.0 if options.test or options.no_test else options.test_size, options.seed)
-    _check_columns(X.take(learn), y[learn])
+    with doing(f"reading {options.data.name}"):
+        from emsco.data.files import TableFile
+
+        file = TableFile(options.data, encoding=options.file_encoding)
+        file.require([options.target, *options.drop])
+        features = [name for name in file.names if name != options.target and name not in options.drop]
+        prices = _prices(options, features)
+        X, y, n_rows = read_labelled(file, features, options.target)
+        learn, held_out = _held_out(y, 0.0 if options.test or options.no_test else options.test_size, options.seed)
+    _check_columns(X, y)
     clf = classifier_of(options, prices, y[learn])
-    missed, interrupted = _fit(clf, X.take(learn), y[learn], options.checkpoint)
-    evaluation = None
-    if options.test is not None:
-        other = TableFile(options.test, encoding=options.file_encoding)
-        other.require([options.target])
-        known = [name for name in features if name in other.names]
-        evaluation = clf.evaluate(*read_labelled(other, known, options.target)[:2])
-    elif held_out.size:
-        evaluation = clf.evaluate(X.take(held_out), y[held_out])
-    clf.save(options.output, evaluation=evaluation, notes=_notes(context, options, n_rows, evaluation))
-    if options.checkpoint is not None and not interrupted:
+    calibration = _calibration_rows(options, X, y)
+    test = (X.take(held_out), y[held_out]) if held_out.size else _test_rows(options, features, y[learn])
+    missed, interrupted = _fit(clf, X.take(learn), y[learn], checkpoint=options.checkpoint, **calibration)
+    with doing("testing"):
+        evaluation = None if test is None else clf.evaluate(*test)
+        clf.save(options.output, evaluation=evaluation, notes=_notes(context, options, n_rows, evaluation))
+    if options.checkpoint is not None and not interrupted and not clf.timed_out_:
         options.checkpoint.unlink(missing_ok=True)
     _show(clf, options, evaluation, len(learn))
     if missed is not None:
         fail(f"{missed} The model was written, with point {clf.point_} in use.")
+    if options.checkpoint is not None and (interrupted or clf.timed_out_):
+        longer = "" if interrupted else " with a longer --time-limit, or without,"
+        click.echo(f"The same command{longer} continues from {options.checkpoint}.", err=True)
     if interrupted:
-        if options.checkpoint is not None:
-            click.echo(f"The same command continues from {options.checkpoint}.", err=True)
         return INTERRUPTED
     return 0 if missed is None else 1
 
@@ -261,7 +269,9 @@ def _check(options: FitOptions) -> None:
     output = options.output
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise click.UsageError(f"-o {output}: there is no such folder to write a model file to.")
-    not_over(output, options.data, options.costs, options.loss, options.test, options.checkpoint)
+    not_over(
+        output, options.data, options.costs, options.loss, options.test, options.guarantee_rows, options.checkpoint
+    )
     threshold_of(options)
     choose_of(options)
     if options.calibration is not None or options.products:
@@ -281,6 +291,39 @@ def _prices(options: FitOptions, features: list[str]) -> Any:
     prices = prices or Prices(price=dict.fromkeys(features, 1.0))
     overhead = prices.overhead if options.overhead is None else options.overhead
     return replace(prices, overhead=overhead, parallel=options.parallel or prices.parallel)
+
+
+def _calibration_rows(options: FitOptions, X: Any, y: Any) -> dict[str, Any]:
+    """Return the rows that calibrate a guarantee, as arguments of fit; without a file, fit takes a share of its own."""
+    from pyarrow import types
+
+    from emsco.data.files import TableFile
+
+    if options.guarantee_rows is None:
+        return {}
+    file = TableFile(options.guarantee_rows, encoding=options.file_encoding)
+    file.require([options.target, *X.column_names])
+    numbers = [column.name for column in X.schema if not types.is_string(column.type)]
+    numbers += [options.target] if y.dtype.kind in "iuf" else []
+    X_cal, y_cal, _ = read_labelled(file, X.column_names, options.target, numbers)
+    return {"X_cal": X_cal, "y_cal": y_cal}
+
+
+def _test_rows(options: FitOptions, features: list[str], y: Any) -> tuple[Any, Any] | None:
+    """Return features and labels of the test file, if there is one; what is wrong with it is said before the search."""
+    import numpy as np
+
+    from emsco.data.files import TableFile
+    from emsco.deployed.evaluation import check_truth
+
+    if options.test is None:
+        return None
+    file = TableFile(options.test, encoding=options.file_encoding)
+    file.require([options.target, *features])
+    if digest_of(options.test) == digest_of(options.data):
+        show_warning(f"{options.test} holds the cases of training; its figures are optimistic.")
+    X, truth, n_rows = read_labelled(file, features, options.target)
+    return X, check_truth(truth, np.unique(y), n_rows)
 
 
 def _held_out(y: Any, share: float, seed: int) -> tuple[Any, Any]:
@@ -316,12 +359,12 @@ def _check_columns(X: Any, y: Any) -> None:
     warn_of_suspects(Table(X), codes)
 
 
-def _fit(clf: Any, X: Any, y: Any, checkpoint: Path | None) -> tuple[str | None, bool]:
+def _fit(clf: Any, X: Any, y: Any, **given: Any) -> tuple[str | None, bool]:
     """Fit, and print the warnings; return which limit no point meets, if one, and whether the user interrupted."""
     missed = None
     with warnings.catch_warnings(record=True) as caught:
         try:
-            clf.fit(X, y, checkpoint=checkpoint)
+            clf.fit(X, y, **given)
         except NoSuchPointError as error:  # the search is done: the model is written all the same
             missed = error.with_names(OPTIONS)
     for warning in caught:
@@ -341,13 +384,9 @@ def _show(clf: Any, options: FitOptions, evaluation: "Evaluation | None", n_rows
 
 def _notes(context: click.Context, options: FitOptions, n_rows: int, evaluation: "Evaluation | None") -> dict[str, Any]:
     """Return the origin of a model; enough to make it again."""
-    digest = sha256()
-    with options.data.open("rb") as stream:
-        while part := stream.read(2**20):
-            digest.update(part)
     return {
         "data": options.data.name,
-        "data sha256": digest.hexdigest(),
+        "data sha256": digest_of(options.data),
         "target": options.target,
         "rows": n_rows,
         "test rows": evaluation.n_rows if evaluation else 0,

@@ -39,7 +39,7 @@ def front(
     """
     from emsco.report import console as show
     from emsco.report import records
-    from emsco.report.learning import judged
+    from emsco.report.learning import judged, selected
 
     clf = load_model(model, searched=True)
     points = clf.front_
@@ -49,12 +49,12 @@ def front(
         reasons = {pick.point: pick.reason for pick in points.shortlist(in_use=clf.point_)}
         records.print_json([{**records.point_record(clf.deployed_, i), "shortlisted": reasons.get(i)} for i in listed])
         return
-    optimistic = f"optimistic: the designs were selected on the same {points.n_samples} {judged(clf.deployed_)} rows."
+    basis = f"The figures are those of {points.n_samples:,} {judged(clf.deployed_)} rows. {selected(clf.deployed_)}"
     if not (within or sort or show_all):
         show.print_shortlist(clf.deployed_)
-        show.say(f"The figures are {optimistic}")
+        show.say(basis)
         return
     show.print_front(clf.deployed_, listed if show_all else listed[:_SHOWN])
     if not show_all and len(listed) > _SHOWN:
         click.echo(f"... and {len(listed) - _SHOWN} more: --all")
-    show.say(f"{len(listed)} of {len(points)} designs, * in use. The figures are {optimistic}")
+    show.say(f"{len(listed)} of {len(points)} designs, * in use. {basis}")

@@ -11,6 +11,7 @@ from emsco.exceptions import EmscoError, printable
 INTERRUPTED = 130  # exit code
 OPTIONS = {  # a parameter of the library, and the option that sets it
     "C": "--regularisation",
+    "X_cal": "--guarantee-rows",
     "accuracy": "--guarantee",
     "best": "--best",
     "calibration": "--calibration",
@@ -42,6 +43,7 @@ OPTIONS = {  # a parameter of the library, and the option that sets it
     "time_limit": "--time-limit",
     "validation": "--validation",
     "y": "--target",
+    "y_cal": "--guarantee-rows",
 }
 OBJECTIVES = [
     "coverage",
@@ -85,6 +87,13 @@ DATA = click.argument("data", type=FILE, metavar="DATA")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of tables.")
 FILE_ENCODING = click.option("--file-encoding", default="utf-8", show_default=True, help="Encoding of CSV files.")
 TRUTH = click.option("--target", metavar="COLUMN", help="Column that holds the true label.  [default: as in fit]")
+GUARANTEE_ROWS = click.option(
+    "--guarantee-rows",
+    type=FILE,
+    metavar="FILE",
+    help="Labelled cases that calibrate the guarantee, drawn as new cases will be; none of DATA.  [default: a share of "
+    "DATA]",
+)
 BEST = click.option(
     "--best",
     type=Figure([NO_WORSE, *FIGURES]),

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from emsco.cli.options import FILE, FILE_ENCODING, MODEL, TRUTH, Command, not_over
-from emsco.cli.reading import evaluate_file, load_model
+from emsco.cli.reading import evaluate_file, load_model, warn_if_seen
 
 
 @click.command(cls=Command, short_help="Write a page for the browser.")
@@ -20,6 +20,8 @@ def report(model: Path, output: Path, data: Path | None, target: str | None, fil
 
     not_over(output, model, data)
     clf = load_model(model)
+    if data is not None:
+        warn_if_seen(clf, model.name, data)
     evaluation = clf.evaluation_ if data is None else evaluate_file(clf, data, target, file_encoding)
     write_report(clf, output, evaluation=evaluation, notes={**clf.notes_, "model": str(model)})
     click.echo(f"Written to {output}: open it in a browser.")

@@ -7,7 +7,18 @@ import warnings
 
 import click
 
-from emsco.cli.options import AS_JSON, DATA, FILE, FILE_ENCODING, MODEL, TRUTH, Command, not_over, show_warning
+from emsco.cli.options import (
+    AS_JSON,
+    DATA,
+    FILE,
+    FILE_ENCODING,
+    GUARANTEE_ROWS,
+    MODEL,
+    TRUTH,
+    Command,
+    not_over,
+    show_warning,
+)
 from emsco.cli.reading import digest_of, evaluate_file, load_model, read_for, warn_if_seen
 
 
@@ -16,6 +27,7 @@ from emsco.cli.reading import digest_of, evaluate_file, load_model, read_for, wa
 @DATA
 @TRUTH
 @FILE_ENCODING
+@GUARANTEE_ROWS
 @click.option("--test", type=FILE, metavar="FILE", help="Test the new stages on the labelled cases of this file.")
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Model file to write.  [default: MODEL, replaced]")
 @AS_JSON
@@ -24,6 +36,7 @@ def retrain(
     data: Path,
     target: str | None,
     file_encoding: str,
+    guarantee_rows: Path | None,
     test: Path | None,
     output: Path | None,
     as_json: bool,
@@ -31,7 +44,8 @@ def retrain(
     """Train the stages of MODEL again on the labelled cases in DATA, such as those of last year.
 
     Designs, prices, thresholds and the design in use stay; nothing is searched. DATA needs all columns and all classes
-    of the model. The figures of the front become those of DATA. A guarantee is calibrated again on a share of DATA.
+    of the model. The figures of the front become those of DATA. A guarantee is calibrated again, on a share of DATA or
+    on --guarantee-rows.
     """
     from emsco.deployed.evaluation import result_of
     from emsco.report import records
@@ -40,13 +54,16 @@ def retrain(
     output = model if output is None else output
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise click.UsageError(f"-o {output}: there is no such folder to write a model file to.")
-    not_over(output, data, test)
+    not_over(output, data, guarantee_rows, test)
     clf = load_model(model)
     X, y, n_rows = read_for([clf], data, target, file_encoding)
     warn_if_seen(clf, model.name, data)
     before = clf.deployed_
+    if guarantee_rows is not None and before.promise is None:
+        raise click.UsageError(f"--guarantee-rows: {model} has no guarantee to calibrate; leave them out.")
+    X_cal, y_cal, _ = (None,) * 3 if guarantee_rows is None else read_for([clf], guarantee_rows, target, file_encoding)
     with warnings.catch_warnings(record=True) as caught:
-        clf.retrain(X, y)
+        clf.retrain(X, y, X_cal=X_cal, y_cal=y_cal)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             show_warning(warning.message)

@@ -20,6 +20,9 @@ _MAX_BYTES = 2**20
 def read_text(path: Path) -> str:
     """Return the text of a small UTF-8 file."""
     try:
+        if path.exists() and not path.is_file():
+            kind = "folder" if path.is_dir() else "pipe or a device"
+            raise FileError(f"{path} is a {kind}; give a file.")
         if path.stat().st_size > _MAX_BYTES:
             raise FileError(f"{path} is larger than {_MAX_BYTES >> 20} MiB: is it a price list?")
         return path.read_text(encoding="utf-8-sig")

@@ -30,6 +30,7 @@ ENCODINGS = ("linear", "rank", "spline")
 _MAX_CATEGORIES = 32
 _MAX_DISTINCT = 10_000  # different texts in a column of categories
 _N_KNOTS = 33  # of the curve from values to ranks
+N_STEPS = 512  # of the grid that finds the piece of a curve: most hold no knot or one
 _BENDS = (1 / 3, 2 / 3)  # ranks where a spline may change its slope
 _MANY_ZEROS = 0.05  # share of cells from which on 0 is a value of its own,
 _FEWEST_ZEROS = 5  # and their number
@@ -184,6 +185,11 @@ ColumnCode = NumberCode | CategoryCode
 class NumberTable(NamedTuple):
     """How columns of numbers are encoded, as arrays: what the codes say, for compiled readers.
 
+    The pieces of a curve are counted from 0, one before each knot but the first. Two more follow, on which a curve has
+    one value: where the cell is missing, and where it is 0 and that is a value of its own. The piece of a number is
+    looked up: a grid of equal steps from the first knot to the last says how many knots are before it for certain, and
+    a binary search among the few knots in the same step ends it.
+
     Attributes
     ----------
     n_encoded : int
@@ -194,12 +200,22 @@ class NumberTable(NamedTuple):
         The encoded column that says *missing*, or -1.
     curve_start : ndarray of shape (n_columns + 1,)
         Column c has the curves ``curve_start[c]:curve_start[c + 1]``; one without curves is a line.
-    n_knots : ndarray of shape (n_columns,)
-    knots : ndarray of shape (n_columns, most_knots)
-    values : ndarray of shape (n_curves, most_knots)
-        Of each curve its value at the knots of its column.
-    at_zero : ndarray of shape (n_curves,)
-        Its value where the cell is 0; NaN if that is what the knots say.
+    ends : ndarray of shape (n_columns, 2)
+        First and last knot.
+    zero : ndarray of shape (n_columns,)
+        0 if that is a value of its own, else NaN.
+    grid_scale : ndarray of shape (n_columns,)
+        Steps of the grid per unit.
+    grid : ndarray of shape (n_columns, N_STEPS + 2)
+        Pieces by step; after the steps, the pieces of missing cells and of zeros.
+    reach : ndarray of shape (n_columns,)
+        First stride of the binary search: a power of two, or 0.
+    knots : ndarray of shape (n_columns, 2 * most_knots)
+        Where each piece begins; infinity after the last one.
+    left, width : ndarray of shape (n_columns, most_knots + 1)
+        Where each piece begins, and how wide it is.
+    values, rises : ndarray of shape (n_curves, most_knots + 1)
+        Of each curve its value where a piece begins, and what it rises by on the piece.
     """
 
     n_encoded: int
@@ -208,10 +224,16 @@ class NumberTable(NamedTuple):
     place: NDArray[np.int64]
     missing_at: NDArray[np.int64]
     curve_start: NDArray[np.int64]
-    n_knots: NDArray[np.int64]
+    ends: NDArray[np.float64]
+    zero: NDArray[np.float64]
+    grid_scale: NDArray[np.float64]
+    grid: NDArray[np.uint32]
+    reach: NDArray[np.uint64]
     knots: NDArray[np.float64]
+    left: NDArray[np.float64]
+    width: NDArray[np.float64]
     values: NDArray[np.float64]
-    at_zero: NDArray[np.float64]
+    rises: NDArray[np.float64]
 
 
 class Encoder:
@@ -282,7 +304,8 @@ class Encoder:
             return None
         bent = {c: code for c, code in enumerate(codes) if isinstance(code, CurveCode)}
         n_curves = np.array([len(bent[c].curves) if c in bent else 0 for c in range(len(codes))])
-        n_knots = np.array([len(bent[c].knots) if c in bent else 0 for c in range(len(codes))])
+        most = max((len(code.knots) for code in bent.values()), default=2)
+        n, n_pieces = len(codes), most + 1
         table = NumberTable(
             self.n_encoded,
             mean=np.array([code.mean for code in codes]),
@@ -290,17 +313,31 @@ class Encoder:
             place=self.starts[:-1].astype(np.int64),
             missing_at=np.where([code.flags_missing for code in codes], self.starts[1:] - 1, -1),
             curve_start=np.concatenate([[0], np.cumsum(n_curves)]),
-            n_knots=n_knots,
-            knots=np.zeros((len(codes), n_knots.max(initial=2))),
-            values=np.zeros((n_curves.sum(), n_knots.max(initial=2))),
-            at_zero=np.full(n_curves.sum(), np.nan),
+            ends=np.zeros((n, 2)),
+            zero=np.full(n, np.nan),
+            grid_scale=np.zeros(n),
+            grid=np.zeros((n, N_STEPS + 2), dtype=np.uint32),
+            reach=np.zeros(n, dtype=np.uint64),
+            knots=np.full((n, 2 * most), np.inf),
+            left=np.zeros((n, n_pieces)),
+            width=np.ones((n, n_pieces)),
+            values=np.zeros((n_curves.sum(), n_pieces)),
+            rises=np.zeros((n_curves.sum(), n_pieces)),
         )
         for c, code in bent.items():
-            curves = slice(table.curve_start[c], table.curve_start[c + 1])
-            table.knots[c, : n_knots[c]] = code.knots
-            table.values[curves, : n_knots[c]] = code.curves
+            knots, curves = np.array(code.knots), np.array(code.curves)
+            missing = knots.size - 1  # pieces
+            own = slice(table.curve_start[c], table.curve_start[c + 1])
+            table.ends[c] = knots[0], knots[-1]
+            table.grid_scale[c], table.grid[c, :N_STEPS], table.reach[c] = _grid(knots)
+            table.grid[c, N_STEPS:] = missing, missing + 1
+            table.knots[c, :missing] = table.left[c, :missing] = knots[:-1]
+            table.width[c, :missing] = np.diff(knots)
+            table.values[own, :missing] = curves[:, :-1]
+            table.rises[own, :missing] = np.diff(curves, axis=1)
             if code.at_zero is not None:
-                table.at_zero[curves] = code.at_zero
+                table.zero[c] = 0.0
+                table.values[own, missing + 1] = code.at_zero
         return table
 
     def positions(self, columns: Sequence[int]) -> NDArray[np.int64]:
@@ -318,6 +355,20 @@ class Encoder:
         for c in range(len(self.codes)):
             self.encode_column(c, table.column(c), rows, out)
         return out
+
+
+def _grid(knots: NDArray[np.float64]) -> tuple[float, NDArray[np.int64], int]:
+    """Return steps per unit, the knots after the first that are below each step, and the first stride among the others.
+
+    The step of a number is computed as readers compute it. It never falls as the number grows, whatever the rounding:
+    a knot in an earlier step is smaller than the number, one in a later step is larger.
+    """
+    with np.errstate(over="ignore"):
+        scale = (N_STEPS - 1) / (knots[-1] - knots[0])
+    scale = scale if np.isfinite(scale) else 0.0
+    steps = ((knots[1:-1] - knots[0]) * scale).astype(np.int64)
+    most = int(np.bincount(steps).max(initial=0))
+    return scale, np.searchsorted(steps, np.arange(N_STEPS)), 1 << most.bit_length() >> 1
 
 
 def holds_numbers(values: NDArray[Any]) -> bool:
@@ -395,7 +446,9 @@ def _learn_curves(code: NumberCode, known: NDArray[np.float64], *, bends: bool) 
     knots, rank = _ranks(others)
     if knots.size < 2 or np.unique(known).size < 3 or not (np.diff(knots) > 0).all():
         return code
-    curves = [rank, *(np.maximum(rank - bend, 0.0) for bend in _BENDS if bends and knots.size > 3)]
+    # A curve that bends beyond the last rank is 0 everywhere: where most values are the largest one.
+    at = [bend for bend in _BENDS if bends and knots.size > 3 and bend < rank[-1]]
+    curves = [rank, *(np.maximum(rank - bend, 0.0) for bend in at)]
     at_zero = [0.0] * len(curves) if others.size < known.size else None
     if at_zero is not None:
         curves.append(np.zeros(knots.size))

@@ -43,6 +43,8 @@ def _suspects(table: Table, codes: NDArray[np.int64]) -> Iterator[str]:
 
 
 def _counts_up(numbers: NDArray[np.float64]) -> bool:
-    """Return whether a column numbers the rows, one after the other."""
+    """Return whether a column of distinct values numbers the rows: in their order, or without a gap."""
+    if not (np.isfinite(numbers).all() and (numbers == np.rint(numbers)).all()):
+        return False
     steps = np.diff(numbers)
-    return bool((steps == 1).all() or (steps == -1).all())
+    return bool((steps > 0).all() or (steps < 0).all() or np.ptp(numbers) == numbers.size - 1)

@@ -6,7 +6,7 @@ bought may hold anything.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,27 @@ from scipy.sparse import issparse
 from emsco.exceptions import InvalidInputError, MissingDependencyError
 
 Rows = NDArray[np.intp] | slice
+
+_FEW_ROWS = 10_000  # of a data frame: to copy all of them takes less time than to look at single columns
+
+
+class Numbers(NamedTuple):
+    """Columns of numbers where they lie in memory, for compiled readers.
+
+    Attributes
+    ----------
+    address, stride : ndarray of shape (n_columns,)
+        The cell of row r is at ``address + r * stride``.
+    single : ndarray of shape (n_columns,)
+        Whether the cells are of single precision; else they are of double.
+    arrays : sequence of ndarray
+        What has to be kept as long as the addresses are used.
+    """
+
+    address: NDArray[np.int64]
+    stride: NDArray[np.int64]
+    single: NDArray[np.bool_]
+    arrays: Sequence[NDArray[Any]]
 
 
 class Table:
@@ -78,16 +99,20 @@ class Table:
             return type(self._data.schema.field(position).type).__name__ == "DictionaryType"
         return False
 
-    def numbers(self) -> NDArray[np.float64] | None:
-        """Return the whole table as float64 if every column holds plain numbers, else None. Nothing is checked."""
-        if self._frame == "polars":
-            return None
-        if self._frame == "pyarrow":
-            return _arrow_numbers(self._data)
-        dtypes = list(self._data.dtypes) if self._frame == "pandas" else [self._data.dtype]
-        if not all(isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes):
-            return None
-        return np.asarray(self._data, dtype=np.float64)
+    def numbers(self, positions: Sequence[int]) -> Numbers | None:
+        """Return columns where they lie in memory, if the table declares all of them to be numbers; else None.
+
+        Those of another type than float64 or float32 are converted to float64. Nothing is checked.
+        """
+        if self._frame == "pandas":
+            columns = _pandas_numbers(self._data, positions)
+        elif self._frame == "polars":
+            columns = _polars_numbers(self._data, positions)
+        elif self._frame == "pyarrow":
+            columns = _arrow_numbers(self._data, positions)
+        else:
+            columns = self._data if self._data.dtype.kind in "fiub" else None
+        return None if columns is None else _numbers(columns, positions)
 
 
 class StackedTable(Table):
@@ -108,7 +133,7 @@ class StackedTable(Table):
         """Return whether the upper table declares a column to be categories."""
         return self._parts[0].is_categorical(position)
 
-    def numbers(self) -> None:
+    def numbers(self, positions: Sequence[int]) -> None:
         """Return None: nothing needs it."""
 
 
@@ -139,7 +164,7 @@ class BlankedTable(Table):
         """Return whether the table declares a column to be categories."""
         return self._table.is_categorical(position)
 
-    def numbers(self) -> None:
+    def numbers(self, positions: Sequence[int]) -> None:
         """Return None: nothing needs it."""
 
 
@@ -162,7 +187,7 @@ class ArrangedTable(Table):
         """Return whether the table declares a column to be categories."""
         return self._table.is_categorical(self._positions[position])
 
-    def numbers(self) -> None:
+    def numbers(self, positions: Sequence[int]) -> None:
         """Return None: nothing needs it."""
 
 
@@ -273,7 +298,8 @@ def _polars_column(series: Any) -> NDArray[Any]:
     if dtype.is_temporal():
         raise InvalidInputError(no_dates(series.name))
     if dtype.is_numeric() or dtype == polars.Boolean:
-        return np.asarray(series.cast(polars.Float64).to_numpy())
+        single = dtype == polars.Float32
+        return np.asarray((series if single else series.cast(polars.Float64)).to_numpy())
     return np.array([*series.to_list(), None], dtype=object)[:-1]  # the None keeps lists from becoming a matrix
 
 
@@ -289,7 +315,9 @@ def _arrow_column(column: Any, name: str) -> NDArray[Any]:
     if types.is_boolean(kind):
         column = column.cast(pyarrow.uint8())
     if is_arrow_number(column.type) or types.is_null(kind):
-        return np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(zero_copy_only=False))
+        single = column.type == pyarrow.float32()
+        numbers = column if single else column.cast(pyarrow.float64(), safe=False)
+        return np.asarray(numbers.to_numpy(zero_copy_only=False))
     try:
         return np.array([*column.to_pylist(), None], dtype=object)[:-1]
     except UnicodeDecodeError as error:
@@ -303,13 +331,59 @@ def is_arrow_number(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
-def _arrow_numbers(data: Any) -> NDArray[np.float64] | None:
-    if not all(is_arrow_number(kind) for kind in data.schema.types):
+def _numbers(columns: NDArray[Any] | list[NDArray[Any]], positions: Sequence[int]) -> Numbers:
+    """Return where numbers lie: chosen columns of a matrix, or all of a list."""
+    if isinstance(columns, list):
+        arrays = [_as_floats(column) for column in columns]
+        address = np.array([_address(column) for column in arrays], dtype=np.int64)
+        stride = np.array([column.strides[0] for column in arrays], dtype=np.int64)
+        return Numbers(address, stride, np.array([column.itemsize == 4 for column in arrays], dtype=np.bool_), arrays)
+    if not _is_readable(columns):
+        return _numbers([columns[:, p] for p in positions], positions)
+    address = _address(columns) + columns.strides[1] * np.array(positions, dtype=np.int64)
+    stride = np.full(len(positions), columns.strides[0], dtype=np.int64)
+    return Numbers(address, stride, np.full(len(positions), columns.itemsize == 4), [columns])
+
+
+def _as_floats(values: NDArray[Any]) -> NDArray[Any]:
+    return values if _is_readable(values) else values.astype(np.float64)
+
+
+def _is_readable(values: NDArray[Any]) -> bool:
+    """Return whether compiled code can read numbers as they are."""
+    return values.dtype.char in "df" and values.dtype.isnative and values.flags.aligned
+
+
+def _address(values: NDArray[Any]) -> int:
+    address: int = values.__array_interface__["data"][0]
+    return address
+
+
+def _pandas_numbers(frame: Any, positions: Sequence[int]) -> NDArray[Any] | list[NDArray[Any]] | None:
+    dtypes = list(frame.dtypes)
+    plain = [isinstance(dtype, np.dtype) and dtype.kind in "fiub" for dtype in dtypes]
+    if not all(plain[p] for p in positions):
         return None
-    numbers = np.empty((data.num_rows, data.num_columns), order="F")
-    for position in range(data.num_columns):
-        numbers[:, position] = _arrow_column(data.column(position), "")
-    return numbers
+    if all(plain) and (len(frame) < _FEW_ROWS or (len(set(dtypes)) == 1 and _is_one_array(frame))):
+        matrix: NDArray[Any] = frame.to_numpy(dtypes[0] if len(set(dtypes)) == 1 else np.float64)
+        return matrix
+    return [frame.iloc[:, p].to_numpy() for p in positions]
+
+
+def _is_one_array(frame: Any) -> bool:
+    """Return whether all columns are parts of one array, as far as the first and the last can tell: a view is free."""
+    first, last = (frame.iloc[:, p].to_numpy().base for p in (0, -1))
+    return first is not None and first is last
+
+
+def _polars_numbers(frame: Any, positions: Sequence[int]) -> list[NDArray[Any]] | None:
+    columns = [frame.to_series(p) for p in positions]
+    return [_polars_column(column) for column in columns] if all(c.dtype.is_numeric() for c in columns) else None
+
+
+def _arrow_numbers(data: Any, positions: Sequence[int]) -> list[NDArray[Any]] | None:
+    columns = [data.column(p) for p in positions]
+    return [_arrow_column(c, "") for c in columns] if all(is_arrow_number(c.type) for c in columns) else None
 
 
 def no_dates(name: Any) -> str:

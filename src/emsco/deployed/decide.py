@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+import os
+from typing import Any, NamedTuple
 
+from joblib import cpu_count
 import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray
 from emsco.data.encoding import Encoder
-from emsco.data.table import Rows, Table, data_frame, infinite_cell
+from emsco.data.table import Numbers, Rows, Table, data_frame, infinite_cell
 from emsco.deployed import _rows as rows
 from emsco.exceptions import InvalidEstimatorError, InvalidInputError, MissingColumnError
 from emsco.markup import Sheet, facts_sheet
@@ -21,7 +24,7 @@ from emsco.stages.logistic import LogisticModel
 
 _MOST_SHOWN = 10  # rows in a notebook
 _ROWS_AT_ONCE = 2**14  # a few encoded columns of so many rows fit the second-level cache; also bounds the memory
-_ROWS_PER_THREAD = 2**18  # fewer are done almost before a second thread has started
+_ROWS_PER_THREAD = 2**15  # at least: fewer are done almost before a second thread has started
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +140,30 @@ class Decisions:
         return frame if self.index is None else frame.set_axis(self.index, axis=0)
 
 
+class Outcomes(NamedTuple):
+    """What becomes of each row, in arrays of shape (n_rows,).
+
+    Attributes
+    ----------
+    confidence : ndarray
+        Top class probability at the stage where the row leaves.
+    code : ndarray of int
+        Index of that class.
+    stage : ndarray of int
+        The stage, from 0.
+    conclusive : ndarray of bool
+        Whether the row is confident enough for a label.
+    cost : ndarray
+        What it has paid.
+    """
+
+    confidence: FloatArray
+    code: NDArray[np.intp]
+    stage: NDArray[np.intp]
+    conclusive: NDArray[np.bool_]
+    cost: FloatArray
+
+
 class TrainedCascade:
     """Trained stages with the encoder they were trained behind.
 
@@ -162,9 +189,9 @@ class TrainedCascade:
         return TrainedCascade(self._encoder, part, self.paid[:n_stages], n_classes=self._n_classes)
 
     def outcomes(
-        self, table: Table, column_of: Sequence[int | None], threshold: Threshold, *, n_jobs: int = 1
-    ) -> tuple[FloatArray, NDArray[np.intp], NDArray[np.intp]]:
-        """Return confidence, class index and exit stage of each row.
+        self, table: Table, column_of: Sequence[int | None], threshold: Threshold, *, n_jobs: int | None = None
+    ) -> Outcomes:
+        """Return what becomes of each row.
 
         Parameters
         ----------
@@ -172,30 +199,34 @@ class TrainedCascade:
         column_of : sequence
             Where each column of the training table is in this one; None where it is not.
         threshold : float or RejectRule
-        n_jobs : int
-            Threads, where the compiled walk applies: logistic stages on a large table of numbers.
+        n_jobs : int or None
+            Threads, where the compiled walk applies: logistic stages on a large table of numbers. None: one per core.
+            The result does not depend on it.
         """
-        bought = [column_of[c] for stage in self.stages for c in stage.new_columns]
-        numbers = table.numbers() if self._compiled is not None and None not in bought else None
-        if self._compiled is None or numbers is None:
-            probabilities, exit_stage = self.probabilities(table, column_of, threshold)
-            return *outcomes_of(probabilities), exit_stage
+        rule = as_rule(threshold)
+        columns = self._numbers(table, column_of)
+        if self._compiled is None or columns is None:
+            probabilities, stage = self.probabilities(table, column_of, rule)
+            confidence, code = outcomes_of(probabilities)
+            return Outcomes(confidence, code, stage, rule.confident(confidence, code, stage), self.paid.take(stage))
         n_rows = table.n_rows
-        confidence = np.empty(n_rows)
-        code = np.empty(n_rows, dtype=np.intp)
-        exit_stage = np.empty(n_rows, dtype=np.intp)
-        cells, strides = _flat(numbers)
-        positions = np.array([0 if c is None else c for c in column_of], dtype=np.uint64)  # where None, nobody looks
-        compiled, bars = self._compiled, as_rule(threshold).matrix(len(self.stages))
+        found = Outcomes(
+            confidence=np.empty(n_rows),
+            code=np.empty(n_rows, dtype=np.intp),
+            stage=np.empty(n_rows, dtype=np.intp),
+            conclusive=np.empty(n_rows, dtype=np.bool_),
+            cost=np.empty(n_rows),
+        )
+        compiled, bars = self._compiled, rule.matrix(len(self.stages))
 
         def task(start: int) -> None:
             stop = min(start + step, n_rows)
-            arguments = (cells, strides, positions, start, stop, *compiled, bars, confidence, code, exit_stage)
+            arguments = (*columns[:3], start, stop, *compiled, self.paid, bars, *found)
             row, column = rows.walk(*arguments)
             if row >= 0:
                 raise InvalidInputError(infinite_cell(self._encoder.codes[column].name, row))
 
-        step = max(-(-n_rows // n_jobs), _ROWS_PER_THREAD)
+        step = max(-(-n_rows // (n_cores() if n_jobs is None else n_jobs)), _ROWS_PER_THREAD)
         first, *others = range(0, max(n_rows, 1), step)
         if others:
             with ThreadPoolExecutor(len(others)) as pool:
@@ -204,7 +235,13 @@ class TrainedCascade:
                 list(done)
         else:
             task(first)
-        return confidence, code, exit_stage
+        return found
+
+    def _numbers(self, table: Table, column_of: Sequence[int | None]) -> Numbers | None:
+        """Return the columns that the stages buy, in their order, if the compiled walk can read them."""
+        positions = [column_of[c] for stage in self.stages for c in stage.new_columns]
+        bought = [p for p in positions if p is not None]
+        return table.numbers(bought) if self._compiled is not None and len(bought) == len(positions) else None
 
     def probabilities(
         self, table: Table, column_of: Sequence[int | None], threshold: Threshold
@@ -258,11 +295,11 @@ class TrainedCascade:
         return answers
 
 
-def _flat(matrix: FloatArray) -> tuple[FloatArray, NDArray[np.uint64]]:
-    """Return a matrix as its cells in memory order, and how far apart rows and columns are."""
-    if matrix.flags.f_contiguous and not matrix.flags.c_contiguous:
-        return matrix.T.reshape(-1), np.array([1, matrix.shape[0]], dtype=np.uint64)
-    return np.ascontiguousarray(matrix).reshape(-1), np.array([matrix.shape[1], 1], dtype=np.uint64)
+@cache
+def n_cores() -> int:
+    """Return how many cores this process may use; as for OpenMP and BLAS, OMP_NUM_THREADS bounds them."""
+    n, bound = int(cpu_count()), os.environ.get("OMP_NUM_THREADS", "")
+    return min(n, max(int(bound), 1)) if bound.isdigit() else n
 
 
 def _compiled_arguments(encoder: Encoder, stages: Sequence[Stage]) -> tuple[Any, ...] | None:

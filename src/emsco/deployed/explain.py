@@ -89,8 +89,8 @@ def explain(model: Deployed, session: Session) -> Explanation:
     >>> session = clf.session()
     >>> session.give({"x0": 6.1, "x1": 2.9, "x2": 4.7, "x3": None})
     >>> explanation = explain(clf.deployed_, session)
-    >>> [passed.label for passed in explanation.passed], explanation.contributions[0].feature
-    ([2, 1], 'x2')
+    >>> len(explanation.passed), explanation.contributions[0].feature
+    (2, 'x2')
     """
     state = session.state
     given, n_passed = state["given"], state["stage"] + state["decided"]

@@ -27,6 +27,7 @@ from emsco.prices.prices import PriceList
 from emsco.promises.guarantee import Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Front
+from emsco.scoring.outlook import Outlook
 from emsco.scoring.rejection import RejectRule, as_rule
 from emsco.stages.base import StageModel
 
@@ -52,6 +53,10 @@ class Origin:
         Whether the stages are those of the final estimator and calibration, if these are set.
     learner : str or None
         Kind of boosted trees that won the race of final learners; None: logistic stages did, or there was no race.
+    retrained : bool
+        Whether the stages were trained again on other rows, which are now those behind the figures of the front.
+    other_thresholds : bool
+        Whether the thresholds were changed after the figures of the front were counted.
     search : settings of a search, a record of them, or None
         What found the front; of a loaded one a record, ``{"kind": "Exact", ...}``, so that serving loads no search.
     search_seconds : float
@@ -61,6 +66,8 @@ class Origin:
         How the search went.
     names_are_text : bool
         Whether the columns had names that scikit-learn records.
+    timed_out : tuple of str
+        What a time limit cut short, in words; empty if nothing.
     """
 
     kind: str
@@ -71,12 +78,15 @@ class Origin:
     validation: int | float | str | None = None
     finished: bool = True
     learner: str | None = None
+    retrained: bool = False
+    other_thresholds: bool = False
     search: Any = None
     search_seconds: float = 0.0
     n_generations: int = 0
     n_feature_sets: int = 0
     history: IntArray = field(default_factory=lambda: np.empty((0, 3), dtype=np.int64))
     names_are_text: bool = False
+    timed_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +155,11 @@ class Deployed:
         policy = policy_of(self.origin.preset.get("threshold") if threshold is None else threshold)
         own = None if self.front is None else self.front.thresholds
         rules = policy.rules(self.classes, self.designs, own, self.promises)
-        origin = replace(self.origin, parameters={**self.origin.parameters, "threshold": threshold})
-        return replace(self, policy=policy, rules=rules, origin=origin)
+        changed = not policy.tunes and (self.origin.other_thresholds or rules != self.rules)
+        parameters = {**self.origin.parameters, "threshold": threshold}
+        origin = replace(self.origin, parameters=parameters, other_thresholds=changed)
+        evaluation = self.evaluation if rules == self.rules else None  # that of other thresholds
+        return replace(self, policy=policy, rules=rules, origin=origin, evaluation=evaluation)
 
     @property
     def design(self) -> IntArray:
@@ -160,11 +173,25 @@ class Deployed:
         return self.rules[self.point]
 
     @property
+    def rule_of_everything(self) -> RejectRule:
+        """When buying everything at once is confident enough.
+
+        That is no point of the front: nothing is promised of it, and no thresholds were chosen with it.
+        """
+        searched = self.policy.searched_with
+        return self.rule if searched is None else as_rule(searched)
+
+    @property
     def promise(self) -> Promise | None:
         """What is promised of the design in use."""
         if not self.promises or self.policy.set_aside is None:
             return None
         return replace(self.promises[self.point], by_hand=self.point != self.chosen)
+
+    @property
+    def outlook(self) -> Outlook | None:
+        """What to expect on new rows of the point that fit chose; None if unknown, or with other thresholds in use."""
+        return None if self.front is None or not self.policy.tunes else self.front.outlook
 
     @property
     def objectives(self) -> Sequence[Any] | None:
@@ -223,17 +250,24 @@ class Deployed:
             )
         return TrainedCascade(self.encoder, stages, prices.paid(sets), n_classes=self.classes.size)
 
-    def decide(self, X: Any, *, n_jobs: int = 1) -> Decisions:
+    def decide(self, X: Any, *, n_jobs: int | None = None) -> Decisions:
         """Decide each row with as few purchases as its design allows, or reject it; see ``EMSCOClassifier.decide``."""
         decisions = self.decisions(Table(X), self.cascade, self.rule, n_jobs=n_jobs)
         return replace(decisions, sets=acquired_sets(self.design[None])[0][0])
 
-    def decisions(self, table: Table, cascade: TrainedCascade, rule: RejectRule, *, n_jobs: int = 1) -> Decisions:
+    def decisions(
+        self, table: Table, cascade: TrainedCascade, rule: RejectRule, *, n_jobs: int | None = None
+    ) -> Decisions:
         """Return what stages of this model, those in use or others, decide by a rule."""
-        confidence, code, stage = cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs)
-        conclusive = rule.confident(confidence, code, stage)
-        label = np.ma.MaskedArray(self.classes.take(code), mask=~conclusive)
-        return Decisions(label, conclusive, confidence, stage, cascade.paid.take(stage), table.index)
+        found = cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs)
+        label = np.ma.MaskedArray(self._labels(found.code), mask=~found.conclusive)
+        return Decisions(label, found.conclusive, found.confidence, found.stage, found.cost, table.index)
+
+    def _labels(self, code: NDArray[np.intp]) -> NDArray[Any]:
+        """Return classes by their indices; where these are the classes, no copy."""
+        classes = self.classes
+        same = classes.dtype == code.dtype and np.array_equal(classes, np.arange(classes.size))
+        return code if same else classes.take(code)
 
     def positions(self, table: Table) -> list[int | None]:
         """Return where each column of the training table is in another one: by name where both have names."""
@@ -314,12 +348,10 @@ class Deployed:
             cascade = self.cascade_of(design)
             return result_of(self.decisions(table, cascade, rule), truth, self.classes, cascade.paid.tolist())
 
-        # Buying everything is no point of the front: nothing is promised of it, and no thresholds were chosen with it.
-        searched = self.policy.searched_with
         at_once = np.zeros(self.prices.n_units, dtype=np.int64)
         return Evaluation(
             points=tuple(result(design, rule) for design, rule in zip(self.designs, self.rules, strict=True)),
-            everything=result(at_once, self.rule if searched is None else as_rule(searched)),
+            everything=result(at_once, self.rule_of_everything),
             always=result(at_once, as_rule(0.0)),
             classes=tuple(self.classes.tolist()),
             front=self.front,

@@ -271,7 +271,7 @@ class Monitor:
 
     @property
     def state(self) -> dict[str, Any]:
-        """Everything needed to continue elsewhere: plain values that JSON can hold."""
+        """Plain values that JSON can hold, with which another monitor continues."""
         return {
             "version": _VERSION,
             "watches": [

@@ -80,28 +80,27 @@ def predict_file(
         bought.append("; ".join(([bought[-1]] if bought else []) + list(stage.features)))
     if escape_formulas:
         labels, bought = [escaped_text(text) for text in labels], [escaped_text(text) for text in bought]
-    rule = model.rule
     parquet = Path(target).suffix.lower() == ".parquet"
     totals = Totals(0, 0, [0] * len(model.stages), 0.0)
 
     def decide(block: Any, kept: Any) -> Any:
         try:
             table = Table(block)
-            confidence, code, stage = model.cascade.outcomes(table, model.positions(table), rule, n_jobs=n_jobs)
+            found = model.cascade.outcomes(table, model.positions(table), model.rule, n_jobs=n_jobs)
         except InvalidInputError as error:
             if not totals.n_rows:
                 raise
             raise InvalidInputError(
                 f"{error} (Rows are counted from row {totals.n_rows:,} of {source.path}.)"
             ) from error
-        conclusive = rule.confident(confidence, code, stage)
+        confidence, code, stage, conclusive, cost = found
         left = np.bincount(stage, minlength=len(totals.left))
         totals.n_rows += len(stage)
         totals.n_conclusive += int(conclusive.sum())
         totals.left = [a + b for a, b in zip(totals.left, left.tolist(), strict=True)]
         totals.cost += float(np.dot(left, model.paid))
         code[~conclusive] = len(labels) - 1
-        columns = (_chosen(code, labels), confidence, stage + 1, model.paid.take(stage), _chosen(stage, bought))
+        columns = (_chosen(code, labels), confidence, stage + 1, cost, _chosen(stage, bought))
         decided = escaped_columns(kept) if escape_formulas else kept
         for name, column in zip(COLUMNS, columns, strict=True):
             decided = decided.append_column(name, column if name in ("label", "bought") else [column])

@@ -134,7 +134,9 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Decide each row with as few purchases as its design allows, or reject it.
 
         A cell is read only if its row has paid for it: unbought cells may hold anything, and a column that no waiting
-        row needs, or the design never buys, may be absent. Columns of a DataFrame are matched by name.
+        row needs, or the design never buys, may be absent. Columns of a DataFrame are matched by name. Logistic stages
+        decide large tables of numbers in ``n_jobs`` threads; if that is None, in one per core (at most
+        ``OMP_NUM_THREADS``), as matrix products do. The result does not depend on it.
 
         Parameters
         ----------
@@ -144,7 +146,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         Decisions
         """
-        n_jobs = 1 if self.n_jobs is None else check_n_jobs(self.n_jobs)
+        n_jobs = None if self.n_jobs is None else check_n_jobs(self.n_jobs)
         return self.deployed_.decide(X, n_jobs=n_jobs)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:

@@ -87,9 +87,15 @@ class EMSCOClassifier(StagedClassifier):
     random_state : int, RandomState or None
         Seed of the split, the search, and random estimators.
     n_jobs : int or None
-        Number of workers. The result does not depend on it.
-    verbose : bool
-        Whether to print the progress of the search to standard error.
+        Number of processes that train an ``estimator`` of your own. Logistic and LightGBM stages are trained in threads
+        of this process: as many as OpenMP uses (``OMP_NUM_THREADS``, else all cores), or more if ``n_jobs`` is larger.
+        The result does not depend on either.
+    time_limit : float or None
+        Seconds that the whole fit may take, about. The best front found by then is trained; what was cut short is in
+        ``timed_out_``. The result then depends on the speed of the machine. None: no limit. The compilation of kernels,
+        once on a machine, does not count.
+    verbose : bool or None
+        Whether to show the progress of the fit on standard error. None: on a terminal and in a notebook.
     cache_bytes : int
         Limit of the memory for trained feature sets.
 
@@ -118,11 +124,13 @@ class EMSCOClassifier(StagedClassifier):
     learner_ : str
         What the stages in use are: "logistic", boosted trees ("light", "medium" or "deep"), or "given".
     outlook_ : Outlook or None
-        What to expect of the point in use on new rows, with the luck of its choice taken out; None after ``use``, or if
-        the point was chosen otherwise than by "no_worse".
+        What to expect of the point in use on new rows, with the luck of its choice taken out; None if another point or
+        other thresholds are in use, or if the point was chosen otherwise than by "no_worse".
     finished_ : bool
         Whether the stages in use are those of ``final_estimator`` and ``calibration``, if these are set; False if their
         training was interrupted.
+    timed_out_ : tuple of str
+        What ``time_limit`` cut short, in words; empty if there was time for everything.
     history_ : ndarray of shape (n_steps, 3)
         How the search went: designs scored, distinct vectors on the front and feature sets trained after each
         generation of an evolution or batch of a best-first search; empty after an exact one.
@@ -171,7 +179,8 @@ class EMSCOClassifier(StagedClassifier):
         # How to run
         random_state: Any = None,
         n_jobs: int | None = None,
-        verbose: bool = False,
+        time_limit: float | None = None,
+        verbose: bool | None = None,
         cache_bytes: int = 2**28,
     ) -> None:
         self.costs = costs
@@ -192,6 +201,7 @@ class EMSCOClassifier(StagedClassifier):
         self.refit = refit
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.time_limit = time_limit
         self.verbose = verbose
         self.cache_bytes = cache_bytes
 
@@ -219,29 +229,32 @@ class EMSCOClassifier(StagedClassifier):
             Rows that calibrate a ``Guarantee``, drawn as new rows will be. Without them, a share of X does.
         checkpoint : path-like or None
             File that remembers the search. If the run is killed, the same call goes on from there, and ends as if it
-            had not been. The file is left in place; that of another run is refused.
+            had not been. A run that ``time_limit`` cut short goes on with a longer one, or with none. The file is left
+            in place; that of another run is refused.
 
         Returns
         -------
         self
         """
+        from emsco.fitting.clock import Clock
         from emsco.fitting.pipeline import Given, fit
         from emsco.fitting.settings import read_settings
 
         settings = read_settings(self.get_params(deep=False))
-        table = self._begin(X)
-        given = Given(table, y, X_val, y_val, X_cal, y_cal, names_are_text=hasattr(self, "feature_names_in_"))
-        if checkpoint is None:
-            fitted = fit(settings, given)
-        else:
-            from emsco.fitting.memory import Memory
-            from emsco.storage.checkpoint import Checkpoint
+        with Clock(settings.time_limit, verbose=settings.verbose) as clock:
+            table = self._begin(X)
+            given = Given(table, y, X_val, y_val, X_cal, y_cal, names_are_text=hasattr(self, "feature_names_in_"))
+            if checkpoint is None:
+                fitted = fit(settings, given, clock)
+            else:
+                from emsco.fitting.memory import Memory
+                from emsco.storage.checkpoint import Checkpoint
 
-            with Checkpoint(checkpoint) as file:
-                memory = Memory(file)
-                if self.random_state is None:
-                    settings = replace(settings, seed=memory.seed(settings.seed))
-                fitted = fit(settings, given, memory)
+                with Checkpoint(checkpoint) as file:
+                    memory = Memory(file)
+                    if self.random_state is None:
+                        settings = replace(settings, seed=memory.seed(settings.seed))
+                    fitted = fit(settings, given, clock, memory)
         self._deploy(fitted.deployed, settings.given["threshold"])  # whatever becomes of the choice, a point is in use
         point = fitted.choose()
         self._deploy(replace(fitted.deployed.use(point), chosen=int(point)), settings.given["threshold"])
@@ -273,7 +286,7 @@ class EMSCOClassifier(StagedClassifier):
     def outlook_(self) -> Outlook | None:
         """What to expect of the point in use on new rows, with the luck of its choice taken out; None if unknown."""
         deployed = self.deployed_
-        return the_front(deployed).outlook if deployed.point == deployed.chosen else None
+        return deployed.outlook if deployed.point == deployed.chosen else None
 
     @property
     def point_(self) -> int:
@@ -322,6 +335,11 @@ class EMSCOClassifier(StagedClassifier):
     def finished_(self) -> bool:
         """Whether the stages in use are those of ``final_estimator`` and ``calibration``, if these are set."""
         return self.deployed_.origin.finished
+
+    @property
+    def timed_out_(self) -> tuple[str, ...]:
+        """What ``time_limit`` cut short, in words; empty if there was time for everything."""
+        return self.deployed_.origin.timed_out
 
     @property
     def history_(self) -> IntArray:

@@ -74,7 +74,10 @@ def set_aside(
         raise InvalidInputError("give X_cal and y_cal together, or neither.")
     if policy.set_aside is None:
         if X_cal is not None:
-            raise InvalidParameterError("X_cal and y_cal calibrate a promise; give threshold=Guarantee(...) with them.")
+            raise InvalidParameterError(
+                "calibrates a promise, but nothing is promised; leave it out, or fit with threshold=Guarantee(...).",
+                parameter="X_cal",
+            )
         return SetAside(table, slice(None), codes, classes, None)
     if X_cal is not None:
         other = X_cal if isinstance(X_cal, Table) else Table(X_cal)
@@ -128,11 +131,11 @@ def _codes_of(y: Any, classes: NDArray[Any], n_rows: int) -> IntArray:
     labels = plain_labels(y)
     if labels.shape != (n_rows,):
         raise InvalidTargetError(
-            f"y_cal has the shape {labels.shape}, X_cal has {n_rows} rows; give one label per row."
+            f"has the shape {labels.shape}, X_cal has {n_rows} rows; give one label per row.", parameter="y_cal"
         )
     check_labels_known(labels, "y_cal")
     position = {label: code for code, label in enumerate(classes.tolist())}
     codes = np.array([position.get(label, -1) for label in labels.tolist()], dtype=np.int64)
     if (codes < 0).all():
-        raise InvalidTargetError(f"y_cal holds none of the classes {classes.tolist()} that y holds.")
+        raise InvalidTargetError(f"holds none of the classes {classes.tolist()} that y holds.", parameter="y_cal")
     return codes

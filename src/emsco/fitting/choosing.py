@@ -48,10 +48,13 @@ def by_class(front: Front, judge: Judge, classes: NDArray[Any]) -> Front:
 def chosen(settings: Settings, front: Front, promising: NDArray[np.intp]) -> int:
     """Return the point to use: of those whose promise will probably hold, if there are any.
 
-    Pilot rows tell, not those that calibrate: a choice by these would make the promise void.
+    Pilot rows tell, not those that calibrate: a choice by these would make the promise void. If the promise of every
+    point is hopeless, no label will be given, and each case pays for all stages: then the cheapest design is best.
     """
     if callable(settings.choose):
         return settings.choose(front)  # type: ignore[no-any-return]
+    if settings.policy.set_aside is not None and not promising.size and isinstance(settings.choose, str):
+        return int(np.lexsort([front.mean_cost, front.paid[:, -1]])[0])
     if settings.choose == NO_WORSE:
         among = promising if promising.size else np.arange(len(front))
         point, holds = no_worse(front[among])

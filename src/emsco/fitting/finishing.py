@@ -4,11 +4,13 @@ import numpy as np
 
 from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.designs.partition import distinct_sets, stage_counts
-from emsco.fitting.progress import PhaseLine
+from emsco.fitting.clock import Clock
+from emsco.fitting.limited import LimitedPace
 from emsco.fitting.race import Quick
 from emsco.scoring.front import Front, spread
-from emsco.scoring.judge import Judge
-from emsco.search.chains import MOST_LOOKED_FOR, Sureness, finest, merged, orders
+from emsco.scoring.judge import Judge, Task
+from emsco.search.base import TimeUpError
+from emsco.search.chains import MOST_LOOKED_FOR, SHORTLIST, Sureness, finest, merged, orders
 
 SETS_AT_ONCE = 16  # trained between two signs of progress
 _MOST_FINAL = 30  # designs of a front whose stages are trained again by a final learner of the user's
@@ -16,6 +18,7 @@ _MERGED_CELLS = 2**23  # designs x units that need no other feature sets than th
 _MOST_MERGED = 12_000  # designs
 _FEW_STEPS = 2**28  # samples x designs beyond which fewer designs are looked at
 _STAGES = 3  # of a typical design
+_FEWEST = 4  # feature sets of final stages; for fewer, a final learner is not worth it
 
 
 def pool(
@@ -25,7 +28,7 @@ def pool(
     *,
     chains: bool,
     quick: Quick | None,
-    line: PhaseLine,
+    clock: Clock,
     proxy: Sureness | None = None,
 ) -> IntArray:
     """Return the designs of a search, and others that need few feature sets more.
@@ -45,8 +48,7 @@ def pool(
         Whether the fast learner is fast enough to order units.
     quick : Quick or None
         How sure the final learner is of sets, approximately and fast; None: ask it itself.
-    line : PhaseLine
-        Shows how far it is.
+    clock : Clock
     proxy : callable or None
         Orders units in place of the learner of the search, if that is slow.
     """
@@ -57,21 +59,78 @@ def pool(
             most = quick.n_sets // 3
             n_designs = max(quick.n_sets // 3 // _STAGES, 2)
         designs = designs[spread(front, n_designs)]
-        asked: Sureness = final.sureness if quick is None else quick
-
-        def strong(sets: BoolArray) -> FloatArray:
-            line("ordering features", min(sets[0].sum() / (most + 1), 1.0))
-            return asked(sets)
-
+        strong = _showing(final.sureness if quick is None else quick, most, clock)
     if chains:
         sureness: Sureness = fast.sureness if proxy is None else proxy
         found = orders(sureness, task.prices, strong, most=most, ends_early=quick is not None)
         designs = np.concatenate([designs, [finest(order) for order in found]])
     if final is not fast:
-        _train(distinct_sets(designs), final, line)
-    line.close()
+        clock.begin("training the final stages")
+        _train(distinct_sets(designs), final, clock)
+    return _merged(designs, task, many=final is not fast and quick is None)
+
+
+def pool_in_time(
+    front: Front,
+    final: Judge,
+    *,
+    quick: Quick | None,
+    clock: Clock,
+    searching: LimitedPace,
+    finishing: LimitedPace | None,
+) -> IntArray:
+    """Return as ``pool`` designs of a search and others, but only those that there is time to train.
+
+    Parameters
+    ----------
+    front : Front
+    final : Judge
+        Of the learner that is put into use.
+    quick : Quick or None
+    clock : Clock
+    searching, finishing : LimitedPace
+        What there is time for, of the learner of the search and of the final one, if that is another.
+    """
+    task, designs = final.task, front.designs
+    if finishing is None:
+        designs = np.concatenate([designs, [finest(order) for order in searching.orders()]])
+        return _merged(designs, task, many=False)
+    final.cache.slots(np.ones((1, task.prices.n_units), dtype=np.bool_))  # which also tells how fast the learner is
+    n_sets = finishing.n_typical()
+    if n_sets < _FEWEST:
+        raise TimeUpError
+    most = min(n_sets // 3, MOST_LOOKED_FOR if quick is None else quick.n_sets // 3)
+    asked: Sureness = final.sureness if quick is None else quick
+    seconds = finishing.seconds if quick is None else quick.seconds
+    until = clock.left() / 3
+
+    def affords(sets: BoolArray) -> bool:
+        return searching.asking(sets) + float(seconds(sets[:SHORTLIST]).sum()) <= clock.left() - until
+
+    strong = _showing(asked, most, clock)
+    found = orders(searching.sureness, task.prices, strong, most=max(most, 1), ends_early=True, affords=affords)
+    clock.begin("training the final stages")
+    found = [finishing.trained(order, clock.left() / (len(found) + 1 - i)) for i, order in enumerate(found)]
+    designs = designs[spread(front, max(n_sets // 3 // _STAGES, 2))]
+    designs = designs[: finishing.n_designs(designs)]
+    _train(distinct_sets(designs), final, clock)
+    return _merged(np.concatenate([designs, [finest(order) for order in found]]), task, many=False)
+
+
+def _showing(sureness: Sureness, most: int, clock: Clock) -> Sureness:
+    """Return the sureness of a slow learner, with signs of progress."""
+
+    def strong(sets: BoolArray) -> FloatArray:
+        clock("ordering features", min(sets[0].sum() / (most + 1), 1.0))
+        return sureness(sets)
+
+    return strong
+
+
+def _merged(designs: IntArray, task: Task, *, many: bool) -> IntArray:
+    """Return designs, and those that merge their stages: as many as memory allows, or fewer."""
     n_merged = _MERGED_CELLS // designs.shape[1]
-    if final is fast or quick is not None:
+    if not many:
         n_merged = min(n_merged, _MOST_MERGED, max(_FEW_STEPS // task.y.size, 500))
     each = max(n_merged // len(designs), 1)
     parts = [merged(design, max_stages=task.max_stages, removal=task.removal, most=each) for design in designs]
@@ -79,12 +138,12 @@ def pool(
     return np.unique(np.concatenate([allowed, *parts]), axis=0)
 
 
-def _train(sets: BoolArray, final: Judge, line: PhaseLine) -> None:
+def _train(sets: BoolArray, final: Judge, clock: Clock) -> None:
     """Train feature sets, with signs of progress."""
     step = min(SETS_AT_ONCE, final.cache.capacity)
     for i in range(0, len(sets), step):
         final.cache.slots(sets[i : i + step])
-        line("training the final stages", min((i + step) / len(sets), 1.0))
+        clock("training the final stages", min((i + step) / len(sets), 1.0))
 
 
 def simplified(designs: IntArray, left: IntArray, *, removal: bool) -> IntArray:

@@ -15,9 +15,10 @@ from emsco.deployed.model import Deployed, Origin
 from emsco.designs.partition import check_design, distinct_sets, set_key
 from emsco.exceptions import InvalidParameterError, SuspiciousColumnWarning
 from emsco.fitting.aside import set_aside
-from emsco.fitting.pipeline import Given, train_sets
+from emsco.fitting.pipeline import Given
 from emsco.fitting.promising import answering, promise_of_each
 from emsco.fitting.rehearsal import Rehearsal, prepare
+from emsco.fitting.training import train_sets
 from emsco.prices.prices import resolve
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.stages.learners import check_estimator, check_learning, check_products

@@ -1,10 +1,12 @@
 """The default choice: the cheapest point that is no worse than buying everything, for any class.
 
-*No worse* is paired: the rows that only buying everything labels correctly are no more than those that only the point
-labels correctly, or for one class, exceed them by no more than half a standard error. The standard error is the root of
-both numbers together. Thousands of points are tried, so the cheapest of those within the margin are there by luck, too.
-Therefore the choice is rehearsed: it is made without the rows of each fold and judged on them. If what was chosen so is
-worse by more than half a standard error, the margin is narrowed.
+*No worse* is paired: some rows only buying everything labels correctly (lost), others only the point (gained). Both
+numbers together are the variance of their difference. Thousands of points are tried, so the cheapest of those that seem
+as good as buying everything are there by luck, too, and worse on new rows. Therefore a point must gain more than it
+loses by two standard errors, unless it gives the same labels; a single class may lose half a standard error. Measured,
+the points chosen so are as good on new rows as buying everything (docs/defaults.md).
+
+The choice is also made without the rows of each fold and judged on them: this tells what to expect on new rows.
 """
 
 from collections.abc import Iterator
@@ -16,13 +18,14 @@ from numpy.typing import NDArray
 from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.designs.partition import acquired_sets, stage_counts
 from emsco.fitting._no_worse import walk_against
+from emsco.fitting.clock import Clock
 from emsco.fitting.finishing import simplified
+from emsco.fitting.forecast import walking_seconds
 from emsco.scoring.choice import OF_A_CLASS
-from emsco.scoring.judge import Judge
+from emsco.scoring.judge import Judge, Task
 from emsco.scoring.outlook import Outlook
 
-MARGINS = (0.0, -0.5, -1.0, -2.0)  # standard errors by which a point must not be worse; below 0 it must be better
-_REHEARSED = 0.5  # standard errors by which the rehearsed choice may be worse
+MARGIN = -2.0  # standard errors by which a point may be worse, all classes together: it must be better
 _CELLS = 2**22  # outcomes of feature sets x samples in memory at once: 36 MiB
 
 
@@ -35,24 +38,18 @@ class Pick:
     design : ndarray of shape (n_units,)
     exit_at : float
         Threshold of its stages before the last; the last one labels whoever is left.
-    margin : float
-        Standard errors by which it may be worse.
     outlook : Outlook
         What to expect of it on new rows.
-    holds : bool
-        Whether what is chosen so without each fold is no worse on the rows of that fold.
     """
 
     design: IntArray
     exit_at: float
-    margin: float
     outlook: Outlook
-    holds: bool
 
 
 @dataclass
 class _Best:
-    """The cheapest so far within a margin: seen from all rows, or from all but a fold."""
+    """The cheapest so far within the margin: seen from all rows, or from all but a fold."""
 
     key: tuple[float, int, int, int, int] = (np.inf, 0, 0, 0, 0)
     design: int = -1
@@ -62,25 +59,18 @@ class _Best:
     gained: IntArray | None = None
 
 
-def within(lost: IntArray, gained: IntArray, margin: float) -> BoolArray:
-    """Return where no class, and not all of them together, lose more than the margin; classes are the last axis."""
+def within(lost: IntArray, gained: IntArray) -> BoolArray:
+    """Return where no class, and not all of them together, lose more than they may; classes are the last axis."""
     by_class = (lost - gained <= OF_A_CLASS * np.sqrt(lost + gained)).all(axis=-1)
     all_lost, all_gained = lost.sum(axis=-1), gained.sum(axis=-1)
-    together = all_lost - all_gained <= margin * np.sqrt(all_lost + all_gained)
+    together = all_lost - all_gained <= MARGIN * np.sqrt(all_lost + all_gained)
     return np.asarray(by_class & together)
 
 
-def choose_no_worse(designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tuple[float, ...]) -> Pick:
+def choose_no_worse(
+    designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tuple[float, ...], clock: Clock | None = None
+) -> Pick:
     """Return the cheapest of designs and exit thresholds that is no worse than buying everything at once.
-
-    The margin is the widest with which the rehearsed choice holds; parameters as of ``choices``.
-    """
-    picks = choices(designs, judge, folds, exits)
-    return next((pick for pick in picks if pick.holds), picks[-1])
-
-
-def choices(designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tuple[float, ...]) -> list[Pick]:
-    """Return what is chosen with each of the margins, the widest first.
 
     Parameters
     ----------
@@ -89,46 +79,60 @@ def choices(designs: IntArray, judge: Judge, folds: NDArray[np.intp], exits: tup
     folds : ndarray of shape (n_samples,)
         Fold of each sample, for the rehearsal of the choice.
     exits : tuple of float
+    clock : Clock or None
+        Where there is no time for all designs, those with few stages are looked at.
     """
-    task = judge.task
+    task, clock = judge.task, Clock() if clock is None else clock
     everything = np.zeros((1, task.prices.n_units), dtype=np.int64)
     designs = np.unique(np.concatenate([everything, designs]), axis=0)
+    if clock.is_limited:
+        designs = _everything_first(designs, few_stages=not clock.affords(_seconds(task, len(designs), clock)))
     at_once = judge.answers(everything[0])
     other = at_once.label[0] == task.y
     n_folds = int(folds.max()) + 1
     views = [np.ones(n_folds, dtype=np.bool_), *(np.arange(n_folds) != f for f in range(n_folds))]
-    best = {(margin, v): _Best() for margin in MARGINS for v in range(len(views))}
-    bars = np.array(exits)
-    for rows, (left, lost, gained) in _walked(designs, judge, other, folds, bars):
+    chosen, *rehearsed = best = [_Best() for _ in views]
+    for rows, (left, lost, gained) in _walked(designs, judge, other, folds, np.array(exits), clock):
         part = designs[rows]
         n_stages, n_bought = stage_counts(part), (part >= 0).sum(axis=1)
         paid = np.cumsum(task.prices.stage_ticks(acquired_sets(part)[0]), axis=1)
-        for v, view in enumerate(views):
+        for so_far, view in zip(best, views, strict=True):
             spent = (left[:, :, view].sum(axis=2) * paid[:, None]).sum(axis=2)
             losses, gains = lost[:, :, view].sum(axis=2), gained[:, :, view].sum(axis=2)
-            net = (losses - gains).sum(axis=2)
-            for margin in MARGINS:
-                allowed = within(losses, gains, margin)
-                _improve(best[margin, v], rows, allowed, spent, n_stages, n_bought, net, (left, lost, gained))
-    picks = []
-    for margin in MARGINS:
-        chosen, rehearsed = best[margin, 0], [best[margin, v + 1] for v in range(n_folds)]
-        assert chosen.left is not None  # buying everything is among the designs, and no worse than itself
-        design = simplified(designs[chosen.design][None], chosen.left.sum(axis=0)[None], removal=task.removal)[0]
-        outlook = _outlook(chosen, rehearsed, designs, judge, other)
-        picks.append(Pick(design, exits[chosen.exit], margin, outlook, _holds(rehearsed)))
-    return picks
+            net, allowed = (losses - gains).sum(axis=2), within(losses, gains)
+            _improve(so_far, rows, allowed, spent, n_stages, n_bought, net, (left, lost, gained))
+    assert chosen.left is not None  # buying everything is among the designs, and no worse than itself
+    design = simplified(designs[chosen.design][None], chosen.left.sum(axis=0)[None], removal=task.removal)[0]
+    return Pick(design, exits[chosen.exit], _outlook(chosen, rehearsed, designs, judge, other))
+
+
+def _everything_first(designs: IntArray, *, few_stages: bool) -> IntArray:
+    """Return designs with everything at once first; then as they are, or those with few stages first."""
+    n_stages = stage_counts(designs) if few_stages else np.ones(len(designs))
+    return designs[np.lexsort((n_stages, (designs != 0).any(axis=1)))]
+
+
+def _seconds(task: Task, n_designs: int, clock: Clock) -> float:
+    return walking_seconds(task, n_designs) * clock.speed.of("walking")
 
 
 def _walked(
-    designs: IntArray, judge: Judge, other: BoolArray, folds: NDArray[np.intp], bars: FloatArray
+    designs: IntArray, judge: Judge, other: BoolArray, folds: NDArray[np.intp], bars: FloatArray, clock: Clock
 ) -> Iterator[tuple[NDArray[np.intp], tuple[IntArray, IntArray, IntArray]]]:
-    """Yield parts of the designs with what leaves, is lost and is gained, by threshold and fold."""
+    """Yield parts of the designs, as far as there is time, with what leaves, is lost and is gained.
+
+    These are counts by threshold and fold.
+    """
     y, n_classes = judge.task.y, judge.task.n_classes
     n_folds = int(folds.max()) + 1
     step = max(int(min(_CELLS // y.size, judge.cache.capacity) // max(stage_counts(designs).max(), 1)), 1)
+    until = clock.left() / 2  # for the thresholds of the front
     for i in range(0, len(designs), step):
         rows = np.arange(i, min(i + step, len(designs)))
+        if i and clock.left() - _seconds(judge.task, len(rows), clock) < until:
+            clock.cut(f"{i:,} of {len(designs):,} designs were compared")
+            return
+        began = clock.elapsed
         acquired, exists = acquired_sets(designs[rows])
         sets, place = np.unique(acquired[exists], axis=0, return_inverse=True)
         slots = np.zeros(exists.shape, dtype=np.int64)
@@ -140,6 +144,8 @@ def _walked(
         right = outcomes.label == y
         walk_against(slots, exists.sum(axis=1), outcomes.confidence, right, other, y, folds, bars, left, lost, gained)
         yield rows, (left, lost, gained)
+        clock.speed.learn("walking", clock.elapsed - began, walking_seconds(judge.task, len(rows)))
+        clock("choosing thresholds", 0.5 * (i + len(rows)) / len(designs), f"{i + len(rows):,} designs")
 
 
 def _improve(
@@ -163,15 +169,6 @@ def _improve(
     if key < best.key:
         best.key, best.design, best.exit = key, int(rows[d]), e
         best.left, best.lost, best.gained = (array[d, e].copy() for array in counts)
-
-
-def _holds(rehearsed: list[_Best]) -> bool:
-    """Return whether what was chosen without each fold is no worse on these; of many classes one is so by chance."""
-    lost = sum(best.lost[f] for f, best in enumerate(rehearsed) if best.lost is not None)
-    gained = sum(best.gained[f] for f, best in enumerate(rehearsed) if best.gained is not None)
-    chance = np.sqrt(2 * np.log(2 * np.size(lost)))
-    by_class = (lost - gained <= chance * np.sqrt(lost + gained)).all()
-    return bool(by_class and np.sum(lost) - np.sum(gained) <= _REHEARSED * np.sqrt(np.sum(lost) + np.sum(gained)))
 
 
 def _outlook(chosen: _Best, rehearsed: list[_Best], designs: IntArray, judge: Judge, other: BoolArray) -> Outlook:

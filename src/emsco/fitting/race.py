@@ -1,15 +1,18 @@
 """The race of final learners: logistic stages as in the search, and boosted trees of several sizes, on all features."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 import warnings
 
 import numpy as np
 
 from emsco.arrays import BoolArray, FloatArray, IntArray
+from emsco.fitting.forecast import Final
 from emsco.fitting.rehearsal import Rehearsal
-from emsco.scoring.judge import likelihoods
-from emsco.stages.base import StageTrainer
-from emsco.stages.crossfit import CrossFitTrainer
+from emsco.scoring.judge import likelihoods, tempered
+from emsco.search.base import TimeUpError
+from emsco.search.chains import MOST_LOOKED_FOR
 from emsco.stages.learners import BOOSTED, boosted, n_trees
 from emsco.stages.recipe import Recipe
 
@@ -19,6 +22,9 @@ _MOST_FOLDS = 2  # by which they are ordered
 _TREES = 50_000  # that all sets of the front may take, about: half a minute
 _ROWS = 5_000  # beyond which a tree takes accordingly longer
 _FEWEST_SETS, _MOST_SETS = 12, 60
+_FINAL = 0.3  # share of the time left that final stages may take
+_GIVEN_SETS = 80  # feature sets of final stages of a user's learner
+_WORTH_IT = 3  # feature sets, all features bought, that there must be time for
 
 
 @dataclass(frozen=True)
@@ -30,13 +36,20 @@ class Entry:
     log_likelihood: float
 
 
-def race(rehearsal: Rehearsal, searched: Recipe, *, seed: int, n_jobs: int) -> tuple[Entry, ...]:
+def race(rehearsal: Rehearsal, searched: Recipe, *, tunes: bool, seed: int, n_jobs: int) -> tuple[Entry, ...]:
     """Return the learners that took part, the winner first: the one surest of the truth, all features bought.
 
-    Boosted trees must lead by half a standard error: the difference to logistic stages is paired, row by row.
+    Boosted trees must lead by half a standard error: the difference to logistic stages is paired, row by row. If each
+    point ``tunes`` thresholds of its own, learners are compared at the temperature that suits each best. With a time
+    limit, those take part whose race and whose final stages there is time for.
     """
-    recipes = {"logistic": searched} | {kind: Recipe(boosted(kind)) for kind in BOOSTED}
-    reached = {name: _rows(rehearsal, recipe, seed=seed, n_jobs=n_jobs) for name, recipe in recipes.items()}
+    recipes = {"logistic": searched} | {kind: Recipe(boosted(kind), kind=kind) for kind in BOOSTED}
+    reached = {}
+    with suppress(TimeUpError):
+        for name in _entering(rehearsal, recipes, n_jobs=n_jobs):
+            reached[name] = _rows(rehearsal, recipes[name], tunes, seed=seed, n_jobs=n_jobs)
+    if not reached:
+        return (Entry("logistic", searched, np.nan),)
     entries = [Entry(name, recipes[name], float(rows.mean())) for name, rows in reached.items()]
     first = max(entries, key=lambda entry: entry.log_likelihood)
     lead = reached[first.name] - reached["logistic"]
@@ -45,15 +58,48 @@ def race(rehearsal: Rehearsal, searched: Recipe, *, seed: int, n_jobs: int) -> t
     return first, *(entry for entry in entries if entry is not first)
 
 
-def _rows(rehearsal: Rehearsal, recipe: Recipe, *, seed: int, n_jobs: int) -> FloatArray:
+def _entering(rehearsal: Rehearsal, recipes: Mapping[str, Recipe], *, n_jobs: int) -> Iterator[str]:
+    """Yield the names of the learners that there is time for; logistic stages alone have nobody to race with."""
+    clock = rehearsal.clock
+    everything = np.ones((1, rehearsal.prices.n_units), dtype=np.bool_)
+
+    def seconds(name: str) -> float:
+        return float(rehearsal.timing(recipes[name], n_jobs=n_jobs).seconds(everything)[0])
+
+    def affords(*names: str) -> bool:
+        worth_it = _WORTH_IT * seconds(names[-1]) <= _FINAL * clock.left_in_all()
+        return worth_it and clock.affords(sum(map(seconds, names)))
+
+    entered = []
+    for i, name in enumerate(recipes):
+        clock.tell(sum(map(seconds, [*recipes][i:])), f"{name} {'stages' if name == 'logistic' else 'trees'}")
+        if affords(*(("logistic", BOOSTED[0]) if name == "logistic" else (name,))):
+            entered.append(name)
+            yield name
+        elif name == "logistic":
+            break
+    if not entered:
+        clock.cut(f"boosted trees were not tried: one feature set takes about {seconds(BOOSTED[0]):.2g} s")
+    elif len(entered) < len(recipes):
+        clock.cut(f"{len(entered) - 1} of {len(BOOSTED)} kinds of boosted trees were tried")
+
+
+def race_seconds(rehearsal: Rehearsal, searched: Recipe, *, n_jobs: int) -> float:
+    """Return how long the race takes."""
+    everything = np.ones((1, rehearsal.prices.n_units), dtype=np.bool_)
+    recipes = [searched, *(Recipe(boosted(kind), kind=kind) for kind in BOOSTED)]
+    return float(sum(rehearsal.timing(recipe, n_jobs=n_jobs).seconds(everything)[0] for recipe in recipes))
+
+
+def _rows(rehearsal: Rehearsal, recipe: Recipe, tunes: bool, *, seed: int, n_jobs: int) -> FloatArray:
     """Return the log-likelihood of each row that judges, all features bought."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        folds = rehearsal.trainers(recipe, seed=seed, n_jobs=n_jobs)
-        trainer = CrossFitTrainer(folds, folds[0])
+        trainer = rehearsal.crossed(recipe, seed=seed, n_jobs=n_jobs)
         everything = np.ones((1, rehearsal.prices.n_units), dtype=np.bool_)
         outcomes = trainer.outcomes(everything, trainer.train(everything))
-    return np.asarray(likelihoods(outcomes, rehearsal.y, rehearsal.n_classes)[0])
+    measured = tempered if tunes else likelihoods
+    return np.asarray(measured(outcomes, rehearsal.y, rehearsal.n_classes)[0])
 
 
 def affordable_sets(rehearsal: Rehearsal, kind: str) -> int:
@@ -61,6 +107,23 @@ def affordable_sets(rehearsal: Rehearsal, kind: str) -> int:
     n_folds = len(rehearsal.folds or [None])
     work = n_trees(kind, rehearsal.n_classes) * n_folds * max(rehearsal.codes.size / _ROWS, 1.0)
     return int(np.clip(_TREES / work, _FEWEST_SETS, _MOST_SETS))
+
+
+def final_stages(rehearsal: Rehearsal, final: Recipe | None, *, n_jobs: int) -> Final:
+    """Return how long final stages take; None: those of boosted trees that may win the race."""
+    recipe = Recipe(boosted(BOOSTED[1]), kind=BOOSTED[1]) if final is None else final
+    timing = rehearsal.timing(recipe, n_jobs=n_jobs)
+    if recipe.kind is None:
+        return Final(timing, timing, _GIVEN_SETS, MOST_LOOKED_FOR)
+    n_sets = affordable_sets(rehearsal, recipe.kind)
+    quick = Recipe(boosted(recipe.kind, share=_QUICK), kind=recipe.kind)
+    asked = rehearsal.timing(quick, n_jobs=n_jobs, n_folds=_quick_folds(n_sets))
+    return Final(timing, asked, n_sets, n_sets // 3)
+
+
+def _quick_folds(n_sets: int) -> int:
+    """Return by how many folds units are ordered, given for how many feature sets there is time."""
+    return _MOST_FOLDS if n_sets > _FEWEST_SETS else 1
 
 
 class Quick:
@@ -80,14 +143,19 @@ class Quick:
     """
 
     def __init__(self, rehearsal: Rehearsal, kind: str, *, seed: int, n_jobs: int) -> None:
-        trainers = rehearsal.trainers(Recipe(boosted(kind, share=_QUICK)), seed=seed, n_jobs=n_jobs)
+        recipe = Recipe(boosted(kind, share=_QUICK), kind=kind)
         sizes = [judges.size for _, judges in rehearsal.folds or []] or [rehearsal.y.size]
-        n_folds = _MOST_FOLDS if affordable_sets(rehearsal, kind) > _FEWEST_SETS else 1
+        self.n_sets = affordable_sets(rehearsal, kind)
+        n_folds = _quick_folds(self.n_sets)
         self._y: IntArray = rehearsal.y[: sum(sizes[:n_folds])]
         self._n_classes = rehearsal.n_classes
-        self._trainer: StageTrainer = CrossFitTrainer(trainers[:n_folds], trainers[0])
-        self.n_sets = affordable_sets(rehearsal, kind)
+        self._trainer = rehearsal.crossed(recipe, seed=seed, n_jobs=n_jobs, n_folds=n_folds)
         self._known: dict[bytes, float] = {}
+
+    def seconds(self, sets: BoolArray) -> FloatArray:
+        """Return how long it will take to ask for each of the sets."""
+        new = np.array([units.tobytes() not in self._known for units in np.packbits(sets, axis=1)])
+        return new * self._trainer.timing.seconds(sets)
 
     def __call__(self, sets: BoolArray) -> FloatArray:
         """Return how sure feature sets are; each is trained once."""
@@ -95,6 +163,6 @@ class Quick:
         new = [i for i, key in enumerate(keys) if key not in self._known]
         if new:
             outcomes = self._trainer.outcomes(sets[new], self._trainer.train(sets[new]))
-            sure = likelihoods(outcomes, self._y, self._n_classes).mean(axis=1)
+            sure = tempered(outcomes, self._y, self._n_classes).mean(axis=1)
             self._known.update(zip([keys[i] for i in new], sure.tolist(), strict=True))
         return np.array([self._known[key] for key in keys])

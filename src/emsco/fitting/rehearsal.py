@@ -8,15 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import IntArray
+from emsco.checks import n_threads
 from emsco.data.encoding import Encoder
 from emsco.data.splits import Folds
 from emsco.data.table import Rows, StackedTable, Table
 from emsco.exceptions import InvalidParameterError, SuspiciousColumnWarning
+from emsco.fitting.clock import Clock
+from emsco.fitting.timing import TimedTrainer, Timing
 from emsco.prices.prices import PriceList
 from emsco.stages.base import StageTrainer
 from emsco.stages.crossfit import CrossFitTrainer
 from emsco.stages.problem import Problem, unit_membership
 from emsco.stages.recipe import Recipe
+
+_PER_COLUMN = 1e-3  # seconds
+_PER_CELL = {"linear": 1e-7, "rank": 8e-7, "spline": 1.4e-6}  # seconds that a cell takes to encode
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +42,8 @@ class Rehearsal:
         Rows that judge, and their class indices.
     learn : slice or ndarray of int
         Rows of ``table`` to learn from; the others are out of reach.
+    clock : Clock
+        Times what is encoded and trained.
     """
 
     table: Table
@@ -45,6 +53,7 @@ class Rehearsal:
     folds: Folds | None
     judges: tuple[Table, IntArray] | None = None
     learn: Rows = field(default_factory=lambda: slice(None))
+    clock: Clock = field(default_factory=Clock)
     _encoded: dict[str, list[tuple[Problem, Encoder]]] = field(default_factory=dict)
     _trainers: dict[str, list[StageTrainer | None]] = field(default_factory=dict)
 
@@ -83,11 +92,22 @@ class Rehearsal:
     def problems(self, encoding: str) -> list[tuple[Problem, Encoder]]:
         """Return the problem of each fold, with columns encoded as its training rows suggest; each is made once."""
         if encoding not in self._encoded:
+            began = self.clock.elapsed
             with warnings.catch_warnings():
                 if self.crosses or self._encoded:
                     warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
                 self._encoded[encoding] = self._problems(encoding)
+            self.clock.speed.learn("encoding", self.clock.elapsed - began, self._expected(encoding))
         return self._encoded[encoding]
+
+    def encoding_seconds(self, encoding: str) -> float:
+        """Return how long it will take to encode all folds; nothing if that is done."""
+        return 0.0 if encoding in self._encoded else self._expected(encoding) * self.clock.speed.of("encoding")
+
+    def _expected(self, encoding: str) -> float:
+        """Return how long it takes on a usual machine to encode all folds."""
+        n_columns, n_rows = len(self.table.names), self.codes.size
+        return len(self.folds or [None]) * n_columns * (_PER_COLUMN + _PER_CELL[encoding] * n_rows)
 
     def trainers(self, recipe: Recipe, *, seed: int, n_jobs: int) -> list[StageTrainer]:
         """Return what trains feature sets of each fold; logistic ones that differ in strength share their arrays."""
@@ -100,6 +120,24 @@ class Rehearsal:
             for problem, like in zip(problems, known, strict=True)
         ]
         return [trainer for trainer in known if trainer is not None]
+
+    def timing(self, recipe: Recipe, *, n_jobs: int, n_folds: int | None = None) -> Timing:
+        """Return how long feature sets take to train on all folds, or on the first ones."""
+        problem, everyone = self.problems(recipe.encoding)[0][0], int(self.codes[self.learn].size)
+        folds = tuple(train.size for train, _ in self.folds or []) or (everyone,)
+        whole = everyone if self.crosses else 0 if recipe.is_batched(problem) else folds[0]
+        if recipe.estimator is None or recipe.kind is not None:
+            n_jobs = n_threads(n_jobs)
+        return Timing(recipe, problem, folds[:n_folds], whole, n_jobs, self.clock.speed)
+
+    def timed(self, trainer: StageTrainer, recipe: Recipe, *, n_jobs: int, n_folds: int | None = None) -> TimedTrainer:
+        """Return a trainer on the clock."""
+        return TimedTrainer(trainer, self.clock, self.timing(recipe, n_jobs=n_jobs, n_folds=n_folds))
+
+    def crossed(self, recipe: Recipe, *, seed: int, n_jobs: int, n_folds: int | None = None) -> TimedTrainer:
+        """Return what trains and judges feature sets on all folds, or on the first ones; it has no models to deploy."""
+        folds = self.trainers(recipe, seed=seed, n_jobs=n_jobs)[:n_folds]
+        return self.timed(CrossFitTrainer(folds, folds[0]), recipe, n_jobs=n_jobs, n_folds=n_folds)
 
     def forget(self, *, but: str) -> None:
         """Let go of what was made for other encodings."""
@@ -121,7 +159,7 @@ class Rehearsal:
             if not isinstance(learn, slice):
                 learn = np.append(learn, table.n_rows + np.arange(self.judges[0].n_rows))
             table, codes = StackedTable(table, self.judges[0]), np.concatenate([codes, self.judges[1]])
-        return Rehearsal(table, codes, self.n_classes, self.prices, None, learn=learn)
+        return Rehearsal(table, codes, self.n_classes, self.prices, None, learn=learn, clock=self.clock)
 
     def _problem(
         self, train: Rows, judges: Table, rows: Rows, judged: IntArray, encoding: str
@@ -147,13 +185,13 @@ class Setup:
     Attributes
     ----------
     recipe : Recipe
-    trainer : StageTrainer
+    trainer : TimedTrainer
     encoder : Encoder
         Of the models to be deployed.
     """
 
     recipe: Recipe
-    trainer: StageTrainer
+    trainer: TimedTrainer
     encoder: Encoder
 
 
@@ -162,10 +200,10 @@ def prepare(rehearsal: Rehearsal, recipe: Recipe, *, seed: int, n_jobs: int) -> 
     parts = rehearsal.problems(recipe.encoding)
     trainers = rehearsal.trainers(recipe, seed=seed, n_jobs=n_jobs)
     if not rehearsal.crosses:
-        return Setup(recipe, trainers[0], parts[0][1])
+        return Setup(recipe, rehearsal.timed(trainers[0], recipe, n_jobs=n_jobs), parts[0][1])
     ((whole, encoder),) = rehearsal.everything().problems(recipe.encoding)
     crossed = CrossFitTrainer(trainers, recipe.trainer(whole, seed=seed, n_jobs=n_jobs))
-    return Setup(recipe, crossed, encoder)
+    return Setup(recipe, rehearsal.timed(crossed, recipe, n_jobs=n_jobs), encoder)
 
 
 def check_calibrable(rehearsal: Rehearsal, classes: NDArray[Any], n_folds: int) -> None:

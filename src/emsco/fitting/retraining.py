@@ -26,13 +26,14 @@ from emsco.exceptions import (
 )
 from emsco.fitting.aside import SetAside, set_aside
 from emsco.fitting.choosing import by_class
+from emsco.fitting.clock import Clock
 from emsco.fitting.finishing import SETS_AT_ONCE
 from emsco.fitting.given import fit_design
-from emsco.fitting.pipeline import Given, Streams, rehearse, train_sets
-from emsco.fitting.progress import PhaseLine
+from emsco.fitting.pipeline import Given, Streams, rehearse
 from emsco.fitting.promising import promise_of_each
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable, prepare
 from emsco.fitting.settings import Settings, read_settings
+from emsco.fitting.training import train_sets
 from emsco.prices.prices import check_validation_size
 from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
@@ -78,9 +79,12 @@ def retrain(
         _check_classes(plain_classes(again.classes), deployed, "the rows that do not calibrate")
         again = replace(again, classes=deployed.classes, named=deployed.named)
     else:
-        again = _front_again(deployed, read_settings({**deployed.origin.parameters, **run}), given, codes)
+        settings = read_settings({**deployed.origin.parameters, **run})
+        with Clock(verbose=settings.verbose) as clock:
+            again = _front_again(deployed, settings, given, codes, clock)
     _check_kinds(deployed, again)
-    return replace(again, notes=deployed.notes)
+    # Nobody has seen the new calibration rows: the point in use is the one that was chosen before.
+    return replace(again, notes=deployed.notes, chosen=deployed.point)
 
 
 def _arranged(deployed: Deployed, X: Any, name: str) -> Table:
@@ -91,7 +95,7 @@ def _arranged(deployed: Deployed, X: Any, name: str) -> Table:
     missing = [column for column, position in zip(deployed.column_names, positions, strict=True) if position is None]
     if missing:
         raise MissingColumnError(
-            f"{name} lacks the columns {shown(missing)}; the stages are trained again on the columns of fit."
+            f"lacks the columns {shown(missing)}; the stages are trained again on the columns of fit.", parameter=name
         )
     known = [position for position in positions if position is not None]
     return ArrangedTable(table, known, deployed.column_names, named=deployed.named)
@@ -120,7 +124,7 @@ def _check_kinds(before: Deployed, after: Deployed) -> None:
             )
 
 
-def _front_again(deployed: Deployed, settings: Settings, given: Given, codes: IntArray) -> Deployed:
+def _front_again(deployed: Deployed, settings: Settings, given: Given, codes: IntArray, clock: Clock) -> Deployed:
     """Train and judge every point of a front again; calibrate what is promised of it."""
     assert deployed.front is not None
     policy, classes, designs, streams = deployed.policy, deployed.classes, deployed.designs, Streams.of(settings.seed)
@@ -128,19 +132,21 @@ def _front_again(deployed: Deployed, settings: Settings, given: Given, codes: In
         settings = replace(settings, validation=_FOLDS)
     aside = set_aside(policy, given.table, codes, classes, given.X_cal, given.y_cal, streams.calibration)
     _check_classes(plain_classes(aside.classes), deployed, "the rows that do not calibrate")
-    rehearsal = rehearse(settings, aside, deployed.prices, given, streams.split)
+    rehearsal = rehearse(settings, aside, deployed.prices, given, streams.split, clock)
     recipe = kept_recipe(deployed)
     if isinstance(recipe.estimator, CalibratedClassifierCV):
         check_calibrable(rehearsal, classes, int(recipe.estimator.cv))
     setup = prepare(rehearsal, recipe, seed=settings.seed, n_jobs=settings.n_jobs)
     judge = Judge(_task(deployed, settings, rehearsal), setup.trainer, fast=False)
-    with PhaseLine(shown=settings.verbose) as line:
-        front = by_class(_judged(deployed, judge, line), judge, classes)
-        plans = []
-        if aside.calibration is not None:
-            n_rows = aside.calibration.truth.size
-            plans = policy.plans(designs, judge.answers, n_classes=classes.size, n_rows=n_rows)
-        setup, models = _trained(settings, designs, judge, setup, rehearsal, line)
+    sets, timing = distinct_sets(designs), setup.trainer.timing
+    seconds = {"judging the front": timing.seconds(sets).sum(), "training the front": timing.model_seconds(sets).sum()}
+    clock.expect(seconds)
+    front = by_class(_judged(deployed, judge, clock), judge, classes)
+    plans = []
+    if aside.calibration is not None:
+        n_rows = aside.calibration.truth.size
+        plans = policy.plans(designs, judge.answers, n_classes=classes.size, n_rows=n_rows)
+    setup, models = _trained(settings, designs, judge, setup, rehearsal)
     again = replace(
         deployed,
         encoder=setup.encoder,
@@ -148,7 +154,7 @@ def _front_again(deployed: Deployed, settings: Settings, given: Given, codes: In
         front=front,
         promises=(),
         evaluation=None,
-        origin=replace(deployed.origin, validation=rehearsal.judged_by),
+        origin=replace(deployed.origin, validation=rehearsal.judged_by, retrained=True, other_thresholds=False),
     )
     return _promised(again, plans, aside)
 
@@ -195,7 +201,7 @@ def _task(deployed: Deployed, settings: Settings, rehearsal: Rehearsal) -> Task:
     return Task(y, n_classes, deployed.prices, rule, aims, depth, settings.removal, settings.cache_bytes)
 
 
-def _judged(deployed: Deployed, judge: Judge, line: PhaseLine) -> Front:
+def _judged(deployed: Deployed, judge: Judge, clock: Clock) -> Front:
     """Return the front with its figures on the rows of a judge, each point by its own rule; no point moves.
 
     The thresholds of a promise are calibrated later, so its points are judged by the threshold of the search, as in
@@ -204,10 +210,11 @@ def _judged(deployed: Deployed, judge: Judge, line: PhaseLine) -> Front:
     front, designs, task = deployed.front, deployed.designs, judge.task
     assert front is not None
     sets = distinct_sets(designs)
+    clock.begin("judging the front")
     step = min(SETS_AT_ONCE, judge.cache.capacity)
     for i in range(0, len(sets), step):
         judge.cache.slots(sets[i : i + step])
-        line("judging the front", min((i + step) / len(sets), 1.0))
+        clock("judging the front", min((i + step) / len(sets), 1.0))
     reached = np.zeros_like(front.reached)
     confusion = np.empty((len(front), task.n_classes, task.n_classes + 1), dtype=np.int64)
     for i in np.lexsort(designs.T[::-1]).tolist():  # points of equal designs follow each other
@@ -265,7 +272,7 @@ def _counted(front: Front, task: Task, reached: IntArray, confusion: IntArray) -
 
 
 def _trained(
-    settings: Settings, designs: IntArray, judge: Judge, setup: Setup, rehearsal: Rehearsal, line: PhaseLine
+    settings: Settings, designs: IntArray, judge: Judge, setup: Setup, rehearsal: Rehearsal
 ) -> tuple[Setup, dict[bytes, StageModel]]:
     """Return the models of all feature sets that the designs need, and their encoder."""
     refit = settings.refit and not rehearsal.crosses
@@ -274,10 +281,11 @@ def _trained(
             warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
             setup = prepare(rehearsal.everything(), setup.recipe, seed=settings.seed, n_jobs=settings.n_jobs)
     sets = distinct_sets(designs)
+    rehearsal.clock.begin("training the front")
     models: dict[bytes, StageModel] = {}
     for i in range(0, len(sets), SETS_AT_ONCE):
         part = sets[i : i + SETS_AT_ONCE]
         trained = train_sets(setup.trainer, part) if refit else judge.cache.models(part)
         models.update(zip(map(set_key, part), trained, strict=True))
-        line("training the front", len(models) / len(sets))
+        rehearsal.clock("training the front", len(models) / len(sets))
     return setup, models

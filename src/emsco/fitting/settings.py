@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from emsco.checks import check_cache_bytes, check_flag, check_n_jobs, check_seed
+from emsco.checks import check_cache_bytes, check_flag, check_n_jobs, check_seed, check_time_limit
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import Costs
 from emsco.promises.policy import ThresholdPolicy, policy_of
@@ -61,7 +61,8 @@ class Settings:
     refit: bool
     seed: int
     n_jobs: int
-    verbose: bool
+    verbose: bool | None
+    time_limit: float | None
     cache_bytes: int
     encoding: str
     C: float | str
@@ -93,7 +94,8 @@ def read_settings(parameters: Mapping[str, Any]) -> Settings:
         refit=check_flag(values["refit"], "refit"),
         seed=check_seed(values["random_state"]),
         n_jobs=check_n_jobs(values["n_jobs"]),
-        verbose=check_flag(values["verbose"], "verbose"),
+        verbose=None if values["verbose"] is None else check_flag(values["verbose"], "verbose"),
+        time_limit=check_time_limit(values["time_limit"]),
         cache_bytes=check_cache_bytes(values["cache_bytes"]),
         encoding=values["encoding"],
         C=values["C"],

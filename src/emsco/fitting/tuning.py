@@ -1,6 +1,6 @@
 """Thresholds that are part of a design: one for its early exits, another for its last stage."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -8,6 +8,8 @@ import numpy as np
 
 from emsco.arrays import FloatArray, IntArray
 from emsco.designs.partition import acquired_sets, stage_counts
+from emsco.fitting.clock import Clock
+from emsco.fitting.forecast import counting_seconds
 from emsco.scoring.answers import Answers
 from emsco.scoring.front import Front, make_front
 from emsco.scoring.judge import Judge, Task
@@ -22,7 +24,9 @@ _MOST = 1_600  # points of a front
 _Part: TypeAlias = tuple[IntArray, FloatArray, Tally]  # designs, their thresholds and counts
 
 
-def tune(designs: IntArray, judge: Judge, *, kept: Sequence[tuple[IntArray, float]] = ()) -> Front:
+def tune(
+    designs: IntArray, judge: Judge, *, kept: Sequence[tuple[IntArray, float]] = (), clock: Clock | None = None
+) -> Front:
     """Return the front of designs with thresholds: every pair of `EXITS` and `LASTS` is tried for promising ones.
 
     Promising is what no other design beats where both have the same threshold at all stages, any of `EXITS`.
@@ -34,10 +38,12 @@ def tune(designs: IntArray, judge: Judge, *, kept: Sequence[tuple[IntArray, floa
         It is left with another threshold.
     kept : sequence of pairs of design and exit threshold
         Points that label everybody and stay on the front, whether another one dominates them or not.
+    clock : Clock or None
+        Where there is no time for all promising designs, or to find out which are, fewer are tried.
     """
-    task = judge.task
+    task, clock = judge.task, Clock() if clock is None else clock
     parts: list[_Part] = []
-    for design in _promising(designs, judge):
+    for design in _affordable(_promising(designs, judge, clock), task, clock):
         parts.append(_counted(design, judge.answers(design), task))
         if sum(len(part[0]) for part in parts) > _AT_ONCE:
             parts = [_best(parts, task)]
@@ -85,14 +91,36 @@ def _thinned(part: _Part, task: Task) -> _Part:
     return part[0][rows], part[1][rows], tally.select(rows)
 
 
-def _promising(designs: IntArray, judge: Judge) -> IntArray:
+def _promising(designs: IntArray, judge: Judge, clock: Clock) -> IntArray:
     """Return the designs that are on the front of all designs and thresholds, one threshold for all their stages."""
     kept: list[_Part] = []
-    for exit_at in EXITS:
+    i, taken = 0, 0.0
+    while i < len(EXITS):
+        began, exit_at = clock.elapsed, EXITS[i]
         judge.cache.set_threshold(exit_at)
         part = designs, np.full((len(designs), 2), exit_at), judge.tally(designs)
         kept = [_best([*kept, part], judge.task)]
+        taken = clock.elapsed - began
+        clock("choosing thresholds", 0.5 + 0.2 * (i + 1) / len(EXITS))
+        # With little time, only some thresholds are tried; half of it is for what follows.
+        n_affordable = clock.left() / 2 / taken if taken > 0 else np.inf
+        i += 1 if n_affordable >= len(EXITS) - i - 1 else int((len(EXITS) - i) // max(n_affordable, 1)) + 1
     return np.unique(kept[0][0], axis=0)
+
+
+def _affordable(designs: IntArray, task: Task, clock: Clock) -> Iterator[IntArray]:
+    """Yield the designs that there is time to count at all thresholds, one at least: some from everywhere."""
+    expected = counting_seconds(task)
+    if not clock.affords(len(designs) * expected * clock.speed.of("counting")):
+        designs = designs[np.random.default_rng(0).permutation(len(designs))]
+    for i, design in enumerate(designs):
+        if i and not clock.affords(expected * clock.speed.of("counting")):
+            clock.cut(f"thresholds of {i:,} of {len(designs):,} designs were compared")
+            return
+        began = clock.elapsed
+        yield design
+        clock.speed.learn("counting", clock.elapsed - began, expected)
+        clock("choosing thresholds", 0.7 + 0.3 * (i + 1) / len(designs), f"{len(designs):,} designs")
 
 
 def _best(parts: list[_Part], task: Task) -> _Part:

@@ -11,7 +11,7 @@ from emsco.data.documents import DELIMITERS, from_json, from_yaml, number_of, re
 from emsco.exceptions import FileError, InvalidPricesError
 from emsco.prices.prices import Prices
 
-_PRICE_COLUMNS = ("feature", "price", "unit", "group", "discount")
+_PRICE_COLUMNS = ("feature", "price", "unit", "group", "discount", "from")
 
 
 def read_prices(path: str | Path) -> Prices:
@@ -19,8 +19,10 @@ def read_prices(path: str | Path) -> Prices:
 
     Each entry has a ``feature`` (a column of the table) and its ``price``; optionally the ``unit`` it is bought in with
     other columns (one price, given once), and the ``group`` with which it shares a cost, with the ``discount`` price it
-    has once that is paid. JSON and YAML hold a list of such entries, or a mapping of feature to price or entry; or
-    either as ``prices`` of a mapping, beside ``overhead`` and ``parallel`` as in ``Prices``. CSV has no place for them.
+    has once that is paid. A feature that is computed from others has no price, but names these as ``from``: a list, or
+    text with a plus between the names. JSON and YAML hold a list of such entries, or a mapping of feature to price or
+    entry; or either as ``prices`` of a mapping, beside ``overhead`` and ``parallel`` as in ``Prices``. CSV has no place
+    for them.
     """
     path = Path(path)
     text = read_text(path)
@@ -57,7 +59,7 @@ def _from_csv(text: str, path: Path) -> list[dict[str, Any]]:
     if "feature" not in header or "price" not in header or not set(header) <= set(_PRICE_COLUMNS):
         raise FileError(
             f"the first line of {path} is {','.join(header)!r}; a price list has the columns feature,price and "
-            "optionally unit,group,discount."
+            "optionally unit,group,discount,from."
         )
     entries = []
     for number, row in enumerate(rows[1:], 2):
@@ -105,10 +107,10 @@ def _prices(entries: list[dict[str, Any]], path: Path) -> Prices:
             raise InvalidPricesError(f"{path} lists {feature!r} twice.")
         columns.append(feature)
         known = facts.setdefault(unit, {})
-        for name in ("price", "group", "discount"):
+        for name in ("price", "group", "discount", "from"):
             if name not in entry:
                 continue
-            value = str(entry[name]) if name == "group" else number_of(entry[name], f"{name} of {feature!r} in {path}")
+            value = _value(name, entry[name], f"{name} of {feature!r} in {path}")
             if value != value:
                 raise InvalidPricesError(f"the {name} of {feature!r} in {path} is missing or not a number; give one.")
             if known.setdefault(name, value) != value:
@@ -118,7 +120,7 @@ def _prices(entries: list[dict[str, Any]], path: Path) -> Prices:
                 )
     if not entries:
         raise InvalidPricesError(f"{path} lists no prices.")
-    priceless = [unit for unit, known in facts.items() if "price" not in known]
+    priceless = [unit for unit, known in facts.items() if "price" not in known and "from" not in known]
     if priceless:
         raise InvalidPricesError(f"{path} has no price for {priceless}; 0 is a price: known from the start.")
     groups: dict[str, list[str]] = {}
@@ -127,10 +129,21 @@ def _prices(entries: list[dict[str, Any]], path: Path) -> Prices:
             groups.setdefault(known["group"], []).append(unit)
     return Prices(
         units={unit: columns for unit, columns in units.items() if columns != [unit]},
-        price={unit: known["price"] for unit, known in facts.items()},
+        price={unit: known["price"] for unit, known in facts.items() if "price" in known},
         groups=groups,
         discount={unit: known["discount"] for unit, known in facts.items() if "discount" in known},
+        derived={unit: known["from"] for unit, known in facts.items() if "from" in known},
     )
+
+
+def _value(name: str, value: Any, what: str) -> Any:
+    """Return a fact of a file: a number, the name of a group, or the names that a feature is computed from."""
+    if name == "group":
+        return str(value)
+    if name != "from":
+        return number_of(value, what)
+    names = value if isinstance(value, list) else str(value).split("+")
+    return [str(source).strip() for source in names]
 
 
 def without(prices: Prices, columns: Iterable[str]) -> Prices:
@@ -138,7 +151,7 @@ def without(prices: Prices, columns: Iterable[str]) -> Prices:
     gone = set(columns)
     units = {unit: [c for c in yields if c not in gone] for unit, yields in prices.units.items()}
     empty = {unit for unit, yields in units.items() if not yields}
-    empty |= {unit for unit in prices.price if unit in gone and unit not in units}
+    empty |= {unit for unit in (*prices.price, *prices.derived) if unit in gone and unit not in units}
     groups = {group: [u for u in members if u not in empty] for group, members in prices.groups.items()}
     return replace(
         prices,
@@ -146,4 +159,5 @@ def without(prices: Prices, columns: Iterable[str]) -> Prices:
         price={unit: price for unit, price in prices.price.items() if unit not in empty},
         groups={group: members for group, members in groups.items() if members},
         discount={unit: price for unit, price in prices.discount.items() if unit not in empty},
+        derived={unit: sources for unit, sources in prices.derived.items() if unit not in empty},
     )

@@ -6,7 +6,7 @@ assigns units to stages. Prices are counted in whole *ticks* (a tick is one pric
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import chain
 from math import fsum
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from emsco.exceptions import InvalidInputError, InvalidPricesError, PriceRoundingWarning, shown
+from emsco.prices.derived import check_derived
 
 _MAX_TOTAL_TICKS = 2**40  # the largest sum of all prices; times the largest number of samples it fits an int64
 MAX_SAMPLES = 2**22
@@ -41,6 +42,10 @@ class Prices:
         for all units of a group.
     discount : mapping of str to float
         Discount price of each unit of a group, once the shared cost is paid.
+    derived : mapping of str to sequence of str
+        Units that are computed from others, such as a ratio of two tests, and the units that they are computed from.
+        They have no price: such a unit costs those of its sources that are not owned yet, which are then owned, too.
+        Not with parallel prices.
     overhead : float
         Fixed cost of a stage in addition to its purchases, such as a visit or the evaluation of a classifier. Every
         case pays it for each stage that it reaches, including the first one.
@@ -62,6 +67,12 @@ class Prices:
     >>> resolve(prices, ["lipids", "glucose"]).total
     10.0
 
+    A ratio of two tests is free once both are bought, and costs both otherwise:
+
+    >>> prices = resolve(Prices(price={"a": 7, "b": 5}, derived={"a / b": ["a", "b"]}), ["a", "b", "a / b"])
+    >>> prices.price_of(np.array([False, False, True])), prices.total
+    (12.0, 12.0)
+
     A test of 3 days and one of 1 day, requested together, and half a day for the visit:
 
     >>> resolve(Prices(price={"culture": 3, "smear": 1}, overhead=0.5, parallel=True), ["culture", "smear"]).total
@@ -72,6 +83,7 @@ class Prices:
     price: Mapping[str, float] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     discount: Mapping[str, float] = field(default_factory=dict)
+    derived: Mapping[str, Sequence[str]] = field(default_factory=dict)
     overhead: float = 0.0
     parallel: bool = False
 
@@ -86,7 +98,8 @@ class PriceList:
     The cost of a stage depends on its new units and on the units owned before. It is the sum of the own prices of the
     new units and of the shared costs of the groups that the stage opens; a stage opens a group if no unit of the group
     was owned. In parallel, it is the largest own price among the new units, each with the shared cost of its group if
-    the stage opens the group. The overhead is added. A stage that buys nothing costs nothing.
+    the stage opens the group. The overhead is added. A stage that buys nothing costs nothing. A derived unit has no own
+    price, but its sources are bought with it.
 
     Attributes
     ----------
@@ -110,6 +123,8 @@ class PriceList:
         Fixed cost of each stage.
     parallel : bool
         Whether a stage costs its slowest unit instead of the sum.
+    sources : tuple of tuple of int
+        Positions of the units that each unit is computed from; empty if no unit is derived.
     """
 
     unit_names: tuple[str, ...]
@@ -125,6 +140,7 @@ class PriceList:
     overhead: float = 0.0
     overhead_ticks: int = 0
     parallel: bool = False
+    sources: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("prices", "own_prices", "groups", "shared_prices", "own_ticks", "shared_ticks"):
@@ -152,7 +168,20 @@ class PriceList:
         cost = "takes as long as its slowest purchase" if self.parallel else "costs the sum of its purchases"
         shared = ", including the shared cost of each new group" if self.group_names else ""
         overhead = f", plus an overhead of {self.overhead:,.6g}" if self.overhead else ""
-        return f"A stage {cost}{shared}{overhead}."
+        derived = " A derived feature costs the features that it is computed from." if self.sources else ""
+        return f"A stage {cost}{shared}{overhead}.{derived}"
+
+    def _with_sources(self, acquired: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return sets of units, and the units that derived ones are computed from."""
+        if self.sources:
+            acquired = acquired.copy()
+            for unit, sources in enumerate(self.sources):
+                acquired[..., sources] |= acquired[..., [unit]]
+        return acquired
+
+    def source_names(self, unit: int) -> list[str]:
+        """Return the names of the units that a unit is computed from."""
+        return [self.unit_names[source] for source in self.sources[unit]] if self.sources else []
 
     def price_of(self, new: NDArray[np.bool_], owned: NDArray[np.bool_] | None = None) -> float:
         """Return the cost of a stage that buys new units, given the units that are owned already."""
@@ -186,9 +215,10 @@ class PriceList:
         if self.parallel:
             return self._parallel_ticks(acquired)
         # Sums of ticks stay below 2**53, so the float product is exact, and BLAS can compute it.
-        owned = (acquired.astype(np.float64) @ self.own_ticks.astype(np.float64)).astype(np.int64)
+        known = self._with_sources(acquired)
+        owned = (known.astype(np.float64) @ self.own_ticks.astype(np.float64)).astype(np.int64)
         for members, ticks in zip(self.groups.T, self.shared_ticks, strict=True):
-            owned += ticks * acquired[..., members].any(axis=-1)
+            owned += ticks * known[..., members].any(axis=-1)
         stages = np.diff(owned, axis=-1, prepend=0)
         if self.overhead_ticks:
             stages += self.overhead_ticks * (np.diff(acquired.sum(axis=-1), axis=-1, prepend=0) > 0)
@@ -219,6 +249,8 @@ class PriceList:
         """Return the prices that add up to the cost of a stage."""
         if not new.any():
             return []
+        owned, new = self._with_sources(owned), self._with_sources(owned | new)
+        new &= ~owned
         opened = self.groups[new].any(axis=0) & ~self.groups[owned].any(axis=0)
         own, shared = self.own_prices[new], self.shared_prices * opened
         if self.parallel:
@@ -271,7 +303,7 @@ def resolve(costs: Costs, column_names: Sequence[str]) -> PriceList:
 
 
 def _from_units(prices: Prices, names: list[str]) -> PriceList:
-    for part in ("units", "price", "groups", "discount"):
+    for part in ("units", "price", "groups", "discount", "derived"):
         if not isinstance(getattr(prices, part), Mapping) and not hasattr(getattr(prices, part), "items"):
             raise InvalidPricesError(
                 f"Prices: {part} must be a mapping by unit name; got {getattr(prices, part)!r}. As in "
@@ -302,6 +334,10 @@ def _from_units(prices: Prices, names: list[str]) -> PriceList:
     for i in range(len(names)):
         unit_columns.setdefault(owner[i], []).append(i)
     given = {str(unit): value for unit, value in prices.price.items()}
+    sources = check_derived(prices.derived, list(unit_columns), {*given, *map(str, prices.discount)})
+    if sources and prices.parallel:
+        raise InvalidPricesError("derived units and parallel prices do not go together; give each unit its time.")
+    given |= dict.fromkeys(sources, 0.0)
     missing = [unit for unit in unit_columns if unit not in given]
     unknown = [unit for unit in given if unit not in unit_columns]
     inside = [unit for unit in unknown if unit in position]
@@ -323,6 +359,7 @@ def _from_units(prices: Prices, names: list[str]) -> PriceList:
         {str(unit): value for unit, value in prices.discount.items()},
         prices.overhead,
         prices.parallel,
+        sources,
     )
 
 
@@ -334,6 +371,7 @@ def _price_list(
     discount: Mapping[str, Any] | None = None,
     overhead: Any = 0.0,
     parallel: Any = False,
+    sources: Mapping[str, Sequence[str]] | None = None,
 ) -> PriceList:
     discount = discount or {}
     overhead = _overhead(overhead)
@@ -360,10 +398,20 @@ def _price_list(
             )
         shared_ticks[g] = (ticks[: len(names)] - own_ticks)[members].max()
         shared_prices[g] = shared_ticks[g] / scale
-    return PriceList(
+    prices = PriceList(
         tuple(names), tuple(columns), full, own, tuple(group_members or ()), groups, shared_prices, own_ticks,
         shared_ticks, scale, overhead, overhead_ticks, bool(parallel),
     )  # fmt: skip
+    return _with_derived(prices, sources) if sources else prices
+
+
+def _with_derived(prices: PriceList, sources: Mapping[str, Sequence[str]]) -> PriceList:
+    """Return prices with units that cost what they are computed from."""
+    names = prices.unit_names
+    positions = tuple(tuple(names.index(source) for source in sources.get(name, ())) for name in names)
+    alone = replace(prices, sources=positions, overhead=0.0, overhead_ticks=0)
+    full = [alone.price_of(np.arange(len(names)) == unit) for unit in range(len(names))]
+    return replace(prices, sources=positions, prices=np.array(full))
 
 
 def _price(value: Any, name: str) -> float:

@@ -20,7 +20,7 @@ from emsco.scoring.rejection import NEVER, RejectRule, as_rule, check_threshold
 
 _CANDIDATES = 100  # thresholds of a sequence at most; of 30 to 100, more keep slightly more coverage (benchmarks)
 _HOPELESS = 0.9  # predicted p-value from which on a threshold of a class is not worth a place in its sequence
-_HOPES = (2.0, 1.0, 0.0)  # standard deviations by which a promise is expected to be kept
+_HOPES = (2.0, 1.0, 0.0, -1.0)  # standard deviations by which a promise is expected to be kept; below, it is hopeless
 _MOST_ROWS = 10**7
 
 
@@ -244,7 +244,7 @@ class Promise:
                 needed += f" With {_percent(share)} of the rows calibrating, that is {_rows(check.n_needed, share)}."
         supported = check.supported
         if supported > 0.5:
-            needed += f" At the first threshold looked at, these rows support {_percent(supported)}."
+            needed += f" A promise of {_percent(supported)} would have held at the first threshold looked at."
         return needed
 
 
@@ -344,10 +344,14 @@ class Plan:
     sequences: tuple[_Sequence, ...]
     floors: FloatArray
 
-    def hope(self, n_rows: int) -> float:
-        """Return how probable it is that so many calibration rows support the promise, in standard deviations."""
+    def hopes(self, n_rows: int) -> tuple[float, float]:
+        """Return how probable it is that so many calibration rows support the promise, in standard deviations.
+
+        Of every class, and of some class: the same if there is one promise for all.
+        """
         margins = (s.margins(n_rows, self.guarantee.accuracy)[s.first : s.last + 1] for s in self.sequences)
-        return float(min(margin.max(initial=-np.inf) for margin in margins))
+        best = [float(margin.max(initial=-np.inf)) for margin in margins]
+        return min(best), max(best)
 
 
 def plan(guarantee: Guarantee, pilot: Answers, *, n_classes: int, n_rows: int) -> Plan:
@@ -386,9 +390,9 @@ def plan(guarantee: Guarantee, pilot: Answers, *, n_classes: int, n_rows: int) -
 
 
 def hopeful(plans: list[Plan], n_rows: int) -> NDArray[np.intp]:
-    """Return the plans that will probably succeed; if there are none, those that may."""
-    hope = np.array([plan.hope(n_rows) for plan in plans])
-    found = (np.flatnonzero(hope >= margin) for margin in _HOPES)
+    """Return the plans that will probably succeed; if there are none, those that may, or may for some class."""
+    hopes = np.array([plan.hopes(n_rows) for plan in plans]).reshape(-1, 2)
+    found = (np.flatnonzero(hope >= margin) for hope in hopes.T for margin in _HOPES)
     return next((points for points in found if points.size), np.empty(0, dtype=np.intp))
 
 

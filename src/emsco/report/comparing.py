@@ -41,7 +41,8 @@ def retrained_record(
     """Return the figures of the design in use before and after retraining, each with the rows it comes from."""
     results: list[tuple[str, str, Any]] = [("before", f"{old_on_new.n_rows} new rows", old_on_new)]
     if before.front is not None:
-        rows = f"{before.front.n_samples} {judged(before)} rows of the fit"
+        when = "last retraining" if before.origin.retrained else "fit"
+        rows = f"{before.front.n_samples} {judged(before)} rows of the {when}"
         results.insert(0, ("before", rows, before.front[before.point]))
     if after.front is not None:
         results.append(("after", f"{after.front.n_samples} new rows, {judged(after)}", after.front[after.point]))

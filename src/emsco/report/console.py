@@ -17,10 +17,12 @@ from emsco.deployed.evaluation import Evaluation, Result, by_objectives
 from emsco.deployed.model import Deployed, the_front
 from emsco.exceptions import printable
 from emsco.markup import Sheet
-from emsco.report.learning import judged, learning_record
+from emsco.report.learning import judged, learning_record, selected, timed_out_words
 from emsco.report.outlook import outlook_record, outlook_words
-from emsco.report.thresholds import rule_words
 from emsco.scoring.classes import base_rate, class_sheet
+from emsco.scoring.rejection import as_rule
+from emsco.scoring.tables import with_facts
+from emsco.scoring.thresholds import rule_words
 from emsco.scoring.words import NEVER_FOUND, describe, in_brief, never_bought, tenths, tenths_of_worst
 
 _LEAST_BUYS = 40  # characters for the design, beside the other columns
@@ -74,6 +76,8 @@ def print_fit(
             f"(proven in {certificate.seconds:.1f} s).")  # fmt: skip
     else:
         say(f"{len(front)} designs found so far, of {certificate.n_designs:,}; the front is not proven.")
+    if cut := timed_out_words(model):
+        say(cut)
     say(" ".join(learning_record(model)["in_words"]))
     say(f"\nIn use: point {model.point} of the front.")
     print_threshold(model)
@@ -126,9 +130,10 @@ def print_front(model: Deployed, points: list[int]) -> None:
         point, mark = front[i], "*" if i == model.point else " "
         worst = [tenths_of_worst(front.worst_recall[i])] if by_class else []
         buys, others = describe(point.design, front.feature_names), [shown[k] for shown in extra.values()]
-        if others and not beside:
-            buys += f" ({', '.join(f'{name} {shown}' for name, shown in zip(extra, others, strict=True))})"
-            others = []
+        facts: list[str] = []
+        if not beside:
+            facts, others = [f"{name} {shown}" for name, shown in zip(extra, others, strict=True)], []
+        buys = with_facts(buys, facts, front, i)
         figures = (tenths(point.coverage), tenths(point.accuracy), f"{point.mean_cost:,.2f}")
         rows.append((f"{mark}{i}", str(point.n_stages), *figures, *worst, *others, buys))
     head = (*names, *(extra if beside else ()), "buys, stage | stage")
@@ -147,12 +152,9 @@ def print_sheet(sheet: Sheet) -> None:
 
 
 def print_threshold(model: Deployed) -> None:
-    """Print the confidence that a label needs."""
-    own = "Threshold of this point" if model.policy.tunes else "Threshold"
-    calibrated = "" if model.promise is None else ", calibrated"
-    labels = model.classes.tolist()
-    words = rule_words(model.rule, len(model.stages), labels) if model.policy.tunes else model.rule.in_words(labels)
-    say(f"{own} (least confidence of a label{calibrated}): {words}.")
+    """Print when the design in use gives a label."""
+    calibrated = "" if model.promise is None else " (calibrated)"
+    say(f"Labels{calibrated}: {rule_words(model.rule, len(model.stages), model.classes.tolist())}.")
 
 
 def print_stages(model: Deployed, evaluation: Evaluation | None) -> None:
@@ -185,9 +187,8 @@ def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
         front = model.front
         if front is not None:
             point = front[model.point]
-            say(f"On {front.n_samples} {judged(model)} rows, which also selected the design (optimistic): "
-                f"coverage {tenths(point.coverage)}, accuracy {tenths(point.accuracy)}, mean cost "
-                f"{point.mean_cost:,.2f}.")  # fmt: skip
+            say(f"On {front.n_samples:,} {judged(model)} rows: coverage {tenths(point.coverage)}, accuracy "
+                f"{tenths(point.accuracy)}, mean cost {point.mean_cost:,.2f}. {selected(model)}")  # fmt: skip
             if front.confusion is not None:
                 print_classes(front.confusion[model.point], front.classes)
         return
@@ -202,11 +203,16 @@ def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
     }
     if evaluation.everything == evaluation.always:
         results = {"the design in use": evaluation.points[model.point], "buy everything": evaluation.always}
+    rules = (model.rule, model.rule_of_everything, as_rule(0.0))
+    n_stages, n_classes = (len(model.stages), 1, 1), model.classes.size
+    # A label for every case is no matter of chance, so it has no interval.
+    everyone = [name for name, rule, n in zip(results, rules, n_stages, strict=False) if rule.labels_all(n, n_classes)]
     for name, result in results.items():
         given, right = sum(result.answered), sum(result.right)
         grid.add_row(
-            name, _with_interval(result, "coverage", joint), _with_interval(result, "accuracy", joint),
-            f"{right} of {given}", _with_interval(result, "mean_cost", joint),
+            name, tenths(1.0) if name in everyone else _with_interval(result, "coverage", joint),
+            _with_interval(result, "accuracy", joint), f"{right} of {given}",
+            _with_interval(result, "mean_cost", joint),
         )  # fmt: skip
     console().print(grid)
     print("Brackets: 95 % confidence intervals.")
@@ -225,12 +231,12 @@ def print_prices(model: Deployed) -> None:
     names = model.column_names
     grid = _grid("<buy", "<columns", "price", "<group", "discount")
     for i, unit in enumerate(prices.unit_names):
-        columns = [names[c] for c in prices.unit_columns[i]]
+        columns = ", ".join(names[c] for c in prices.unit_columns[i])
         groups = [group for group, members in zip(prices.group_names, prices.groups.T, strict=True) if members[i]]
         discount = f"{prices.own_prices[i]:,.6g}" if groups else ""
-        grid.add_row(
-            Text(unit), Text(", ".join(columns)), f"{prices.prices[i]:,.6g}", Text(", ".join(groups)), discount
-        )
+        if sources := prices.source_names(i):
+            columns += f" (from {', '.join(sources)})"
+        grid.add_row(Text(unit), Text(columns), f"{prices.prices[i]:,.6g}", Text(", ".join(groups)), discount)
     console().print(grid)
 
 

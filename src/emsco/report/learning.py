@@ -26,6 +26,7 @@ def learning_record(deployed: Deployed) -> dict[str, Any]:
         "calibration": None,
         "validation": origin.validation,
         "refit": bool(given.get("refit", False)),
+        "retrained": origin.retrained,
     }
     if deployed.front is not None and origin.finished:
         record["final_estimator"] = _final(given["final_estimator"], deployed)
@@ -62,7 +63,17 @@ def in_words(record: dict[str, Any]) -> list[str]:
         sentences.append(
             f"Designs were validated on {validation:.0%} of the rows, by stages trained on the other rows.{again}"
         )
+    if record["retrained"]:
+        sentences.append("That was done again with the rows of the retraining; the designs are those of the first fit.")
     return sentences
+
+
+def timed_out_words(deployed: Deployed) -> str:
+    """Return what a time limit cut short, as a sentence; nothing if there was time for everything."""
+    cuts = deployed.origin.timed_out
+    if not cuts:
+        return ""
+    return f"A time limit of {deployed.origin.parameters['time_limit']:g} s cut the fit short: {'; '.join(cuts)}."
 
 
 def stage_words(deployed: Deployed) -> str:
@@ -76,6 +87,15 @@ def stage_words(deployed: Deployed) -> str:
 def judged(deployed: Deployed) -> str:
     """Return which rows the figures of a front come from, as an adjective."""
     return "out-of-fold" if isinstance(deployed.origin.validation, int) else "validation"
+
+
+def selected(deployed: Deployed) -> str:
+    """Return whether the figures of a front hold for the designs in use, as a sentence."""
+    if deployed.origin.other_thresholds:
+        return "The figures are those of the thresholds in fit; other thresholds are in use now."
+    if deployed.origin.retrained:
+        return "These rows did not select the designs, unless the first fit used them, too."
+    return "These rows also selected the designs, so the figures are optimistic."
 
 
 def _final(estimator: Any, deployed: Deployed) -> str | None:

@@ -11,11 +11,6 @@ _FIGURES = ("accuracy", "coverage", "mean_cost")
 _ROUNDING = 1e-9  # a figure at the end of an interval is within
 
 
-def outlook_of(model: Deployed) -> Outlook | None:
-    """Return the outlook of the point that fit chose; None if there is none, or the threshold was changed since."""
-    return None if model.front is None or not model.policy.tunes else model.front.outlook
-
-
 def outlook_record(model: Deployed, evaluation: Evaluation | None) -> dict[str, Any] | None:
     """Return the expected figures, with intervals; None if unknown.
 
@@ -27,7 +22,7 @@ def outlook_record(model: Deployed, evaluation: Evaluation | None) -> dict[str, 
         were evaluated, the interval of each figure, the figure itself, and whether it is within. None without an
         evaluation.
     """
-    outlook = outlook_of(model)
+    outlook = model.outlook
     if outlook is None:
         return None
     labels = [str(label) for label in model.classes.tolist()]

@@ -6,10 +6,11 @@ from typing import Any
 
 from emsco.deployed.evaluation import Evaluation, Result, by_objectives
 from emsco.deployed.model import Deployed, the_front
-from emsco.report.learning import learning_record
+from emsco.report.learning import learning_record, timed_out_words
 from emsco.report.outlook import outlook_record
 from emsco.scoring.front import Front
-from emsco.scoring.rejection import NEVER, RejectRule
+from emsco.scoring.rejection import NEVER
+from emsco.scoring.thresholds import rule_words
 from emsco.scoring.words import never_bought
 
 
@@ -38,6 +39,7 @@ def summary_record(model: Deployed, evaluation: Evaluation | None) -> dict[str, 
         "in_use": point_record(model, model.point),
         "search": model.search_name,
         "seconds": round(model.origin.search_seconds, 3),
+        "timed_out": list(model.origin.timed_out),
         "learning": learning_record(model),
         "certificate": None if certificate is None else vars(certificate),
         "guarantee": None if model.promise is None else asdict(model.promise),
@@ -117,6 +119,8 @@ def facts_record(model: Deployed) -> dict[str, Any]:
         facts["objectives"] = list(front.objectives)
         facts["front"] = f"{len(front)} points, point {model.point} in use"
         facts["search"] = f"{model.search_name}, {model.origin.search_seconds:.1f} s"
+        if model.origin.timed_out:
+            facts["timed out"] = timed_out_words(model)
         certificate = front.certificate
         if certificate is not None:
             facts["certificate"] = (
@@ -139,8 +143,7 @@ def facts_record(model: Deployed) -> dict[str, Any]:
 
 def _threshold(model: Deployed) -> float | str:
     """Return the threshold in use: a number, or a text with its origin if it was not given."""
-    rule: RejectRule = model.rule
-    words = rule.in_words(model.classes.tolist())
+    words = rule_words(model.rule, len(model.stages), model.classes.tolist())
     if model.policy.word:
         return f"{model.policy.word}: {words}"
-    return words if rule.number is None else rule.number
+    return words if model.rule.number is None else model.rule.number

@@ -17,13 +17,13 @@ from emsco.deployed.model import Deployed
 from emsco.exceptions import InvalidInputError
 from emsco.prices.prices import PriceList
 from emsco.report.by_class import class_tables, told_by_class
-from emsco.report.learning import judged, learning_record, stage_words
+from emsco.report.learning import judged, learning_record, selected, stage_words, timed_out_words
 from emsco.report.outlook import outlook_record, outlook_words
-from emsco.report.thresholds import rule_words
 from emsco.scoring.classes import base_rate
 from emsco.scoring.front import Front
 from emsco.scoring.intervals import binomial_interval
 from emsco.scoring.rejection import as_rule, check_threshold
+from emsco.scoring.thresholds import rule_words
 
 _MOST_STEPS = 300  # of a search's history; a screen cannot show more
 _LEAST_IN_BIN = 10  # a share of fewer rows is meaningless
@@ -53,28 +53,9 @@ def summarise(
             f"the evaluation has {len(evaluation.points)} designs, the classifier has {len(designs)}; give the result "
             "of its own evaluate."
         )
-    points: list[dict[str, Any]] = []
     labels = [str(label) for label in model.classes.tolist()]
-    shortlist = [] if front is None else front.shortlist(in_use=model.point).picks
-    told = told_by_class(len(designs), len(labels), [model.point, model.chosen, *(pick.point for pick in shortlist)])
-    intervals = {} if front is None else {name: front.interval(name) for name in ("coverage", "accuracy", "cost")}
-    for i, design in enumerate(designs):
-        cascade = model.cascade_of(design)
-        stages = cascade.stages
-        points.append(
-            {
-                "design": design.tolist(),
-                "price": [stage.price for stage in stages],
-                "paid": cascade.paid.tolist(),
-                "thresholds": rule_words(model.rules[i], len(stages), labels),
-                "validation": None if front is None else _validated(front, i, len(stages), total, intervals, i in told),
-                "test": None if evaluation is None else _tested(evaluation.points[i], total, i in told),
-            }
-        )
-    if evaluation is not None and front is not None:
-        worth = by_objectives(model.objectives, evaluation.points, evaluation.classes)
-        for i, point in enumerate(points):
-            point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in _extra(front)]
+    shortlist = () if front is None else front.shortlist(in_use=model.point).picks
+    everything_labels_all = model.rule_of_everything.labels_all(1, len(labels))
     return {
         "version": __version__,
         "kind": model.origin.kind,
@@ -85,6 +66,7 @@ def summarise(
         "promise": None if model.promise is None else str(model.promise).splitlines(),
         "n_validation": None if front is None else front.n_samples,
         "judged": judged(model),
+        "selected": selected(model),
         "learning": " ".join(learning_record(model)["in_words"]),
         "stages": stage_words(model),
         "base_rate": _base_rates(front, evaluation, labels),
@@ -96,14 +78,44 @@ def summarise(
         "units": _units(model.prices, model.column_names),
         "in_use": model.point,
         "objectives": [] if front is None else list(front.objectives),
-        "extra": [] if front is None else list(_extra(front)),
-        "points": points,
-        "everything": None if evaluation is None else _tested(evaluation.everything, total),
-        "always": None if evaluation is None else _tested(evaluation.always, total),
+        "extra": [] if front is None else list(front.extra),
+        "points": _points(model, evaluation, [pick.point for pick in shortlist]),
+        "everything": None if evaluation is None else _tested(evaluation.everything, total, everything_labels_all),
+        "always": None if evaluation is None else _tested(evaluation.always, total, labels_all=True),
         "search": None if front is None else _search(model, front),
         "settings": _settings(model),
         "notes": {str(name): _plain(value) for name, value in notes.items()},
     }
+
+
+def _points(model: Deployed, evaluation: Evaluation | None, listed: Sequence[int]) -> list[dict[str, Any]]:
+    """Return every point: its design, prices, thresholds and figures; its classes only if it is listed, or few are."""
+    front, total, labels = model.front, model.prices.total, [str(label) for label in model.classes.tolist()]
+    told = told_by_class(len(model.designs), len(labels), [model.point, model.chosen, *listed])
+    intervals = {} if front is None else {name: front.interval(name) for name in ("coverage", "accuracy", "cost")}
+    points: list[dict[str, Any]] = []
+    for i, design in enumerate(model.designs):
+        cascade = model.cascade_of(design)
+        stages = cascade.stages
+        everyone = model.rules[i].labels_all(len(stages), len(labels))
+        points.append(
+            {
+                "design": design.tolist(),
+                "price": [stage.price for stage in stages],
+                "paid": cascade.paid.tolist(),
+                "thresholds": rule_words(model.rules[i], len(stages), labels),
+                "labels_all": everyone,
+                "validation": None,
+                "test": None if evaluation is None else _tested(evaluation.points[i], total, everyone, i in told),
+            }
+        )
+        if front is not None:
+            points[i]["validation"] = _validated(front, i, len(stages), total, intervals, everyone, i in told)
+    if evaluation is not None and front is not None:
+        worth = by_objectives(model.objectives, evaluation.points, evaluation.classes)
+        for i, point in enumerate(points):
+            point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in front.extra]
+    return points
 
 
 def stage_flow(model: Deployed, X: Any = None, y: Any = None) -> dict[str, Any]:
@@ -204,11 +216,6 @@ def _front_flow(front: Front, point: int, n_stages: int) -> dict[str, Any]:
     return _flow(answered, None, rejected)
 
 
-def _extra(front: Front) -> dict[str, Any]:
-    """Return the further figures of the points; their thresholds are told in words."""
-    return {name: values for name, values in front.extra.items() if name in front.objectives}
-
-
 def _base_rates(front: Front | None, evaluation: Evaluation | None, labels: Sequence[str]) -> dict[str, str | None]:
     """Return what always answering the most frequent class would score, on the validation and on the test rows."""
     counts = None if front is None or front.confusion is None else front.confusion[0].sum(axis=1)
@@ -235,7 +242,13 @@ def _rounded_all(value: Any) -> Any:
 
 
 def _validated(
-    front: Front, point: int, n_stages: int, total: float, intervals: Mapping[str, tuple[Any, Any]], by_class: bool
+    front: Front,
+    point: int,
+    n_stages: int,
+    total: float,
+    intervals: Mapping[str, tuple[Any, Any]],
+    labels_all: bool,
+    by_class: bool,
 ) -> dict[str, Any]:
     cost = float(front.mean_cost[point])
     counts = front.confusion[point] if by_class and front.confusion is not None else None
@@ -246,18 +259,21 @@ def _validated(
         "saving": _saving(cost, total),
         "fitness": _rounded(front.fitness[point]),
         "ties": int(front.n_ties[point]),
-        "extra": [_rounded(values[point]) for values in _extra(front).values()],
+        "extra": [_rounded(values[point]) for values in front.extra.values()],
         "worst_recall": _rounded(front.worst_recall[point]),
         **class_tables(counts),
         **{f"{name}_interval": [_rounded(end[point]) for end in ends] for name, ends in intervals.items()},
+        **({"coverage_interval": [1.0, 1.0]} if labels_all and front.coverage[point] == 1 else {}),
         **_front_flow(front, point, n_stages),
     }
 
 
-def _tested(result: Result, total: float, by_class: bool = True) -> dict[str, Any]:
+def _tested(result: Result, total: float, labels_all: bool, by_class: bool = True) -> dict[str, Any]:
+    # A label for every case is no matter of chance, so it has no interval.
+    coverage = (result.coverage,) * 2 if labels_all else result.interval("coverage")
     return {
         "coverage": _rounded(result.coverage),
-        "coverage_interval": [_rounded(end) for end in result.interval("coverage")],
+        "coverage_interval": [_rounded(end) for end in coverage],
         "accuracy": _rounded(result.accuracy),
         "accuracy_interval": [_rounded(end) for end in result.interval("accuracy")],
         "cost": _rounded(result.mean_cost),
@@ -277,6 +293,7 @@ def _units(prices: PriceList, columns: Sequence[str]) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "columns": [columns[c] for c in prices.unit_columns[u]],
+                "sources": prices.source_names(u),
                 "price": float(prices.prices[u]),
                 "group": group,
                 "discount": None if group is None else float(prices.own_prices[u]),
@@ -294,6 +311,7 @@ def _search(model: Deployed, front: Front) -> dict[str, Any]:
         "name": model.search_name,
         "seconds": _rounded(origin.search_seconds),
         "n_feature_sets": origin.n_feature_sets,
+        "timed_out": timed_out_words(model),
         "certificate": None if certificate is None else {name: _plain(getattr(certificate, name)) for name in names},
         "n_steps": len(history),
         "n_designs": history[shown, 0].tolist(),

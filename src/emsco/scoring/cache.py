@@ -110,10 +110,15 @@ class StageCache:
                 f"set it to at least {n_sets * self._slot_bytes:,}."
             )
 
+    def knows(self, feature_sets: FeatureSets) -> NDArray[np.bool_]:
+        """Return which sets need no training: they are here, or in the store."""
+        keys = _keys(feature_sets)
+        stored = {} if self._disk is None else self._disk.trained([key for key in keys if key not in self._slot_of])
+        return np.array([key in self._slot_of or key in stored for key in keys], dtype=np.bool_)
+
     def slots(self, feature_sets: FeatureSets) -> NDArray[np.int64]:
         """Return the slot of each set, after training the new ones. At most ``capacity`` distinct sets."""
-        packed = np.packbits(feature_sets, axis=1)
-        keys = packed.view(np.dtype((np.void, packed.shape[1])))[:, 0].tolist()
+        keys = _keys(feature_sets)
         self._clock += 1
         new: dict[bytes, int] = {}
         slot_of = self._slot_of
@@ -229,6 +234,12 @@ class StageCache:
     def _parts(self, n_sets: int) -> list[slice]:
         step = sets_at_once(self._y.size)
         return [slice(i, i + step) for i in range(0, n_sets, step)]
+
+
+def _keys(feature_sets: FeatureSets) -> list[bytes]:
+    packed = np.packbits(feature_sets, axis=1)
+    keys: list[bytes] = packed.view(np.dtype((np.void, packed.shape[1])))[:, 0].tolist()
+    return keys
 
 
 def to_bits(

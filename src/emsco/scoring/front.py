@@ -18,9 +18,11 @@ from emsco.scoring.intervals import binomial_intervals, check_level, mean_interv
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE, Aims, measure
 from emsco.scoring.outlook import Outlook
 from emsco.scoring.ranking import norm
+from emsco.scoring.rejection import RejectRule
 from emsco.scoring.shortlist import Shortlist, shortlist_of
 from emsco.scoring.tables import front_frame, front_text
 from emsco.scoring.tally import Tally
+from emsco.scoring.thresholds import rule_words
 
 if TYPE_CHECKING:
     from emsco.scoring.display import FrontDisplay
@@ -151,12 +153,17 @@ class Front:
 
     @property
     def extra(self) -> dict[str, FloatArray]:
-        """Further figures of each point by name, such as other objectives and the point's own thresholds."""
+        """Values of each point, by name, of objectives that have no attribute of their own."""
         known = (*PAPER, "stages")
-        extra = {n: values for n, values in zip(self.objectives, self.values.T, strict=True) if n not in known}
-        if self.thresholds is not None:
-            extra |= {"exits at": self.thresholds[:, 0], "last at": self.thresholds[:, 1]}
-        return extra
+        return {n: values for n, values in zip(self.objectives, self.values.T, strict=True) if n not in known}
+
+    def when_labelled(self, point: int) -> str | None:
+        """Return when a point gives a label, in words; None if it has no thresholds of its own."""
+        if self.thresholds is None:
+            return None
+        exit_at, last_at = self.thresholds[point].tolist()
+        n_stages = int(self.designs[point].max()) + 1
+        return rule_words(RejectRule.of([[exit_at]] * (n_stages - 1) + [[last_at]]), n_stages, self.classes)
 
     def __len__(self) -> int:
         return len(self.designs)
@@ -183,7 +190,8 @@ class Front:
     def _select(self, points: NDArray[np.intp]) -> "Front":
         names = (name for name in _PER_POINT if getattr(self, name) is not None)
         arrays: dict[str, Any] = {name: _frozen(getattr(self, name)[points]) for name in names}
-        return replace(self, ties=tuple(self.ties[i] for i in points), **arrays)
+        outlook = self.outlook if points.size == len(self) else None  # its point may not be among these
+        return replace(self, ties=tuple(self.ties[i] for i in points), outlook=outlook, **arrays)
 
     def interval(self, figure: str, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends of the confidence intervals of a figure, on the validation rows.
@@ -363,9 +371,9 @@ class Front:
 
         The points with a name come first: the one in use, the cheapest, the best combined score, the cheapest that
         labels at least 99 %, the most accurate (of those that label at least half), the most coverage, the best recall
-        of the worst class, the knee. Others fill the widest gaps in cost. Two points of the list differ by at least 1 %
-        in coverage or accuracy, 5 % in the recall of the worst class, or 5 % of the range of costs. A named point that
-        is closer to one of the list adds its name there, as "nearly".
+        of the worst class, the knee. Others fill the widest gaps in cost. Two points of the list differ by at least one
+        percentage point in coverage or accuracy, five in the recall of the worst class, or 5 % of the range of costs. A
+        named point that is closer to one of the list adds its name there, as "nearly".
 
         Parameters
         ----------

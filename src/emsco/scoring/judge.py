@@ -21,6 +21,7 @@ from emsco.scoring.tally import Tally
 from emsco.stages.base import StageOutcomes, StageTrainer
 
 _LEAST_PROBABILITY = 1e-6
+TEMPERATURES = (0.35, 0.5, 0.7, 0.85, 1.2, 1.45, 1.75, 2.1, 2.5, 3.0, 4.0)  # by which confidences may be off
 WORTH_AT = (0.6, 0.75, 0.9, 0.97)  # thresholds at which learners are compared
 
 
@@ -146,6 +147,24 @@ def likelihoods(outcomes: StageOutcomes, y: IntArray, n_classes: int) -> NDArray
     right = outcomes.label == y
     chance = np.where(right, outcomes.confidence, (1 - outcomes.confidence) / (n_classes - 1))
     return np.asarray(np.log(np.maximum(chance, _LEAST_PROBABILITY)))
+
+
+def tempered(outcomes: StageOutcomes, y: IntArray, n_classes: int) -> NDArray[np.float64]:
+    """Return what ``likelihoods`` does, with the confidences of each set divided by the temperature that suits it best.
+
+    Where each point has thresholds of its own it does not matter whether confidences are too high or too low in
+    general, only whether the truth is told apart.
+    """
+    best = likelihoods(outcomes, y, n_classes)
+    for temperature in TEMPERATURES:
+        odds = ((1 - outcomes.confidence) / (n_classes - 1) / np.maximum(outcomes.confidence, _LEAST_PROBABILITY)) ** (
+            1 / temperature
+        )
+        cooled = StageOutcomes(1 / (1 + (n_classes - 1) * odds), outcomes.label)
+        rows = likelihoods(cooled, y, n_classes)
+        better = rows.mean(axis=1) > best.mean(axis=1)
+        best[better] = rows[better]
+    return best
 
 
 def worth(outcomes: StageOutcomes, y: IntArray) -> FloatArray:

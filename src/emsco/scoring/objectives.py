@@ -372,7 +372,8 @@ _AIMS = {
 }
 PAPER, PAPER_MAXIMISE = ("coverage", "accuracy", "cost"), (True, True, False)
 _TAKEN = (  # names of other figures in a front and its tables
-    "loss", "mean_cost", "fitness", "combined", "ties", "design", "exits at", "last at", "worst_recall",
+    "loss", "mean_cost", "fitness", "combined", "ties", "design", "early_threshold", "last_threshold",
+    "worst_recall",
     *(f"{figure}_{end}" for figure in ("coverage", "accuracy", "mean_cost") for end in ("low", "high")),
 )  # fmt: skip
 _CHOICES = f"{', '.join(map(repr, _AIMS))}, emsco.Loss(...), emsco.Recall(...) and emsco.Objective(...)"

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from emsco.exceptions import InvalidParameterError
+from emsco.markup import Sheet
 from emsco.scoring.intervals import binomial_interval, mean_and_error
+from emsco.scoring.words import tenths
 
 _FIGURES = ("coverage", "accuracy", "mean_cost")
 _WIDER = 1.25  # of all intervals: the learner and the designs that were compared are the choice of these rows, too
@@ -29,6 +31,16 @@ class Outlook:
         The prices that were paid.
     n_paid : tuple of int
         How many rows paid each.
+
+    Examples
+    --------
+    >>> print(Outlook((60, 30), (65, 35), (65, 35), (1.0, 5.0), (80, 20)))
+    on new rows                      expected   95 % interval
+    accuracy                           90.0 %  80.5 to 96.4 %
+    coverage                          100.0 %
+    mean cost                            1.80    1.41 to 2.19
+    recall by class, in order  92.3 %, 85.7 %
+    From 100 rows, each labelled by a design that was chosen and trained without it.
     """
 
     n_right: tuple[int, ...]
@@ -85,6 +97,8 @@ class Outlook:
             margin = _WIDER * norm.ppf((1 + level) / 2) * error * np.sqrt(spread)
             return max(float(mean - margin), 0.0), float(mean + margin)
         hits, n = sum(self.n_labelled), sum(self.n_rows)
+        if figure == "coverage" and hits == n:  # the default choice gives a label to every case: that is no chance
+            return 1.0, 1.0
         if figure == "accuracy":
             hits, n = sum(self.n_right), hits
             n_rows = n_rows if n_rows is None else max(round(n_rows * self.coverage), 1)
@@ -93,6 +107,24 @@ class Outlook:
         # Of one new row the share is 0 or 1, so an end may be on the other side of the share: it stays there.
         low, high = min(share - _WIDER * (share - low), low), max(share + _WIDER * (high - share), high)
         return max(low, 0.0), min(high, 1.0)
+
+    def sheet(self) -> Sheet:
+        """Return the table that is printed."""
+        rows = []
+        for name in ("accuracy", "coverage", "mean_cost"):
+            shown = "{:,.2f}".format if name == "mean_cost" else tenths
+            low, high = self.interval(name)
+            span = "" if low == high else f"{shown(low).removesuffix(' %')} to {shown(high)}"
+            rows.append((name.replace("_", " "), shown(getattr(self, name)), span))
+        rows.append(("recall by class, in order", ", ".join(map(tenths, self.recall)), ""))
+        basis = f"From {sum(self.n_rows):,} rows, each labelled by a design that was chosen and trained without it."
+        return Sheet(("on new rows", "expected", "95 % interval"), tuple(rows), (0,), notes=(basis,))
+
+    def __str__(self) -> str:
+        return self.sheet().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().to_html()
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers, as JSON has them."""

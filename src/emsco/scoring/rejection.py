@@ -81,6 +81,10 @@ class RejectRule:
         """Return the thresholds by stage, (n_stages, n_classes), or (n_stages, 1) if all classes have the same."""
         return np.array(self.bars)[np.minimum(np.arange(n_stages), len(self.bars) - 1)]
 
+    def labels_all(self, n_stages: int, n_classes: int) -> bool:
+        """Return whether every case gets a label by the end of so many stages: no top class is less probable."""
+        return bool((self.matrix(n_stages)[-1] <= 1 / n_classes).all())
+
     def in_words(self, labels: Sequence[Any]) -> str:
         """Return the thresholds in words, as percentages.
 

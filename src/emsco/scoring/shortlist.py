@@ -108,8 +108,9 @@ class Shortlist(Sequence[Pick]):
             worst = [tenths_of_worst(front.worst_recall[i])] if by_class else []
             extra = [f"{name} {values[i]:.4g}" for name, values in front.extra.items()]
             extra += [f"{name} {said[k]}" for name, said in facts.items()]
-            design = describe(front.designs[i], front.feature_names)
+            design, when = describe(front.designs[i], front.feature_names), front.when_labelled(i)
             words = [pick.reason, f"{design} ({', '.join(extra)})" if extra else design]
+            words += [f"{when[0].upper()}{when[1:]}."] if when else []
             figures = [f"{front.mean_cost[i]:,.2f}", tenths(front.coverage[i]), tenths(front.accuracy[i]), *worst]
             rows.append((f"{'*' if i == self.in_use else ''}{i}", *figures, "\n".join(words)))
         names = ("point", "mean cost", "coverage", "accuracy", *(["worst recall"] if by_class else []))
@@ -235,8 +236,9 @@ def _gain(front: "Front", point: int, before: int | None) -> str:
         return "a point in between"
     named = {"coverage": front.coverage, "accuracy": front.accuracy, "worst recall": front.worst_recall}
     changes = {name: 100 * float(values[point] - values[before]) for name, values in named.items()}
-    shown = ", ".join(f"{name} {change:+.1f} %" for name, change in changes.items() if abs(change) >= 0.05)  # no NaN
-    return f"for {front.mean_cost[point] - front.mean_cost[before]:,.2f} more than point {before}: {shown}"
+    shown = ", ".join(f"{name} {change:+.1f}" for name, change in changes.items() if abs(change) >= 0.05)  # no NaN
+    extra_cost = f"{front.mean_cost[point] - front.mean_cost[before]:,.2f}"
+    return f"for {extra_cost} more than point {before}: {shown} percentage points"
 
 
 def _sentence(parts: list[str]) -> str:

@@ -1,5 +1,6 @@
 """All points of a front as lines of text and as a data frame."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from emsco.data.table import data_frame
@@ -22,12 +23,18 @@ def front_text(front: "Front", most: int, width: int | None) -> str:
             f"{i:5d}  {point.fitness:7.3f}  {point.n_stages:6d}  {percent(point.coverage):>8}  "
             f"{percent(point.accuracy):>8}  {point.mean_cost:10,.2f}  "
         ) + "".join(f"{values[i]:{room}.4g}  " for values, room in extra.values())
-        design = describe(point.design, front.feature_names)
+        design = with_facts(describe(point.design, front.feature_names), [], front, i)
         room = max(width - len(figures), 10)
         lines.append(figures + (design if len(design) <= room else design[: room - 3] + "..."))
     if len(front) > most:
         lines.append(f"... and {len(front) - most} more")
     return "\n".join(lines)
+
+
+def with_facts(design: str, facts: Sequence[str], front: "Front", point: int) -> str:
+    """Return a design with further facts of its point, and with when it gives a label, in brackets."""
+    said = "; ".join(filter(None, (", ".join(facts), front.when_labelled(point))))
+    return f"{design} ({said})" if said else design
 
 
 def front_frame(front: "Front") -> Any:
@@ -40,6 +47,8 @@ def front_frame(front: "Front") -> Any:
         low, high = front.interval("recall")
         figures["worst_recall"] = front.worst_recall
         figures |= class_columns(front.classes, front.recall, low, high, front.precision)
+    if front.thresholds is not None:
+        figures["early_threshold"], figures["last_threshold"] = front.thresholds.T
     return data_frame(
         {
             "stages": front.n_stages,

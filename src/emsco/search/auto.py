@@ -10,6 +10,7 @@ from emsco.search.evolution import Evolution
 from emsco.search.exact.proof import FEW_STATES, Exact, OutOfMemoryError, estimate_seconds, is_affordable, is_provable
 
 _FEW_DESIGNS = 6_000  # where thresholds come later, and with them thousands of other designs
+BRIEFLY = BestFirst(max_designs=1_000, focus=0.5)  # where another learner takes over, which sees a few of its designs
 BARELY = BestFirst(max_designs=8, start=0)  # where feature sets are slow to train, and units are ordered otherwise
 _FEW_UNITS = 14  # all their feature sets are trained in seconds
 

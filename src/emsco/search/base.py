@@ -9,9 +9,12 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from emsco.arrays import IntArray
 from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
+from emsco.search.chains import Order
 
+INTERRUPTED, OUT_OF_TIME = "interrupted", "out of time"  # why a search ended early
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 History: TypeAlias = list[tuple[int, int, int]]  # designs evaluated, designs on the front, feature sets trained
 
@@ -21,6 +24,31 @@ class Progress(Protocol):
 
     def __call__(self, phase: str, share: float, more: str = "") -> object:
         """Show which share of a phase is done, and what else there is to say of it."""
+
+
+class TimeUpError(Exception):
+    """The time of a phase is up; what was found before is kept."""
+
+
+class Pace(Protocol):
+    """What a search sees of a time limit: which work there is still time for.
+
+    Attributes
+    ----------
+    cut : bool
+        Whether there was not for some of it: from then on the search is not that of a run without a limit.
+    """
+
+    cut: bool
+
+    def left(self) -> float:
+        """Return the seconds left."""
+
+    def n_designs(self, designs: IntArray) -> int:
+        """Return for how many of the designs, the first ones, there is time."""
+
+    def orders(self) -> list[Order]:
+        """Return orders in which units are worth buying, as far as there is time to train the sets they lead to."""
 
 
 class Journal(Protocol):
@@ -66,6 +94,8 @@ class Run:
         A line per generation or batch: designs evaluated, vectors on the front, feature sets trained.
     journal : RunJournal or None
         What a run before this one remembers.
+    pace : Pace or None
+        What there is time for; None: there is no limit.
     """
 
     rng: np.random.Generator
@@ -73,6 +103,7 @@ class Run:
     on_progress: Progress
     history: History = field(default_factory=list)
     journal: RunJournal | None = None
+    pace: Pace | None = None
 
     def __post_init__(self) -> None:
         self.started = perf_counter() - (self.journal.seconds if self.journal else 0.0)
@@ -111,6 +142,8 @@ class Searched:
         How long it took, runs that were cut off included.
     ended : str
         Why it ended early, as the end of a sentence about it; empty if it did not.
+    out_of_time : bool
+        Whether the time limit of the fit was the reason.
     """
 
     front: Front
@@ -119,6 +152,7 @@ class Searched:
     n_feature_sets: int
     seconds: float
     ended: str = ""
+    out_of_time: bool = False
 
 
 class Search(Protocol):
@@ -129,6 +163,16 @@ class Search(Protocol):
 
     def search(self, judge: Judge, run: Run) -> Searched:
         """Search; Ctrl-C ends it with the best front so far, before the first step it is passed on."""
+
+
+def affordable(pace: Pace | None, designs: IntArray, *, first: bool = False) -> IntArray:
+    """Return the designs that there is time for; of the ``first`` ones at least one, that buys everything at once."""
+    if pace is None:
+        return designs
+    n_designs = pace.n_designs(designs)
+    if first and not n_designs:
+        return np.zeros_like(designs[:1])
+    return designs[:n_designs]
 
 
 def pack_generator(rng: np.random.Generator) -> NDArray[np.uint8]:

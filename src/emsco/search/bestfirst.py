@@ -23,7 +23,19 @@ from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import Measure, measure
 from emsco.scoring.ranking import pareto_rank
 from emsco.scoring.tally import Tally, join_tallies, pack_tally, restore_tally
-from emsco.search.base import Arrays, Journal, Run, Searched, pack_generator, restore_generator
+from emsco.search.base import (
+    INTERRUPTED,
+    OUT_OF_TIME,
+    Arrays,
+    Journal,
+    Pace,
+    Run,
+    Searched,
+    TimeUpError,
+    affordable,
+    pack_generator,
+    restore_generator,
+)
 from emsco.search.chains import cuts, orders
 from emsco.search.evolution import Evaluate, Evolution, Found, evolve
 
@@ -112,16 +124,18 @@ class BestFirst:
             journal=run.journal,
             on_batch=on_batch,
             score=task.score,
-            chains=partial(_chains, judge) if judge.fast or self.start == CHAINS else None,
+            chains=partial(_chains, judge, run) if judge.fast or self.start == CHAINS else None,
+            pace=run.pace,
         )
-        ended = f"interrupted after {run.history[-1][0]:,} designs" if found.interrupted else ""
-        return Searched(found.front(task), self, len(run.history), judge.cache.n_trained, run.seconds, ended)
+        ended = f"{found.ended} after {run.history[-1][0]:,} designs" if found.ended else ""
+        n_steps, timed = len(run.history), found.ended == OUT_OF_TIME
+        return Searched(found.front(task), self, n_steps, judge.cache.n_trained, run.seconds, ended, timed)
 
 
-def _chains(judge: Judge, most: int) -> IntArray:
+def _chains(judge: Judge, run: Run, most: int) -> IntArray:
     """Return up to so many designs that buy in the orders in which units are worth it."""
     task = judge.task
-    found = orders(judge.sureness, task.prices)
+    found = orders(judge.sureness, task.prices) if run.pace is None else run.pace.orders()
     limits: dict[str, Any] = {"max_stages": task.max_stages, "removal": task.removal}
     limits["most"] = max(most // len(found), 1)
     return np.unique(np.concatenate([cuts(order, **limits) for order in found]), axis=0)
@@ -173,6 +187,7 @@ def search_best_first(
     measure: Measure = measure,
     score: Score | None = None,
     chains: Callable[[int], IntArray] | None = None,
+    pace: Pace | None = None,
 ) -> Found:
     """Search the designs of n_features in at most max_stages; with removal, they may leave some out.
 
@@ -180,12 +195,12 @@ def search_best_first(
     start from; without it, an evolution of as many generations as there are features takes their place.
 
     With a journal it goes on from the last snapshot of the same search. Ctrl-C ends the search with the last finished
-    batch; before the first one it is passed on.
+    batch; before the first one it is passed on. With a pace, the last batch is as large as there is time for.
     """
     max_stages = min(max_stages, n_features)
     queue = _Queue(settings, n_features, max_stages, rng, removal=removal, score=score)
     pool: Pool | None = None
-    interrupted = False
+    ended = ""
 
     def evaluate_and_pool(designs: IntArray) -> Tally:
         nonlocal pool
@@ -206,23 +221,24 @@ def search_best_first(
         if isinstance(start, str):
             start = n_features if chains is None else 0
             if chains is not None and not queue.enumerates and pool is None:
-                evaluate_and_pool(chains(settings.max_designs // 2))
+                evaluate_and_pool(affordable(pace, chains(settings.max_designs // 2), first=True))
         n_generations = min(start, settings.max_designs // (2 * _GENERATION))
         if n_generations > 1 and not queue.enumerates and pool is None:
             evolution = Evolution(population_size=_GENERATION, max_generations=n_generations - 1, patience=None)
             size: dict[str, Any] = {"n_features": n_features, "max_stages": max_stages, "removal": removal}
-            started = evolve(evaluate_and_pool, evolution, **size, rng=rng, measure=measure)
-            interrupted = started.interrupted
-        while not interrupted and len(batch := queue.next(pool)):
+            ended = evolve(evaluate_and_pool, evolution, **size, rng=rng, measure=measure, pace=pace).ended
+        while not ended and len(batch := queue.next(pool)):
+            if not len(batch := affordable(pace, batch, first=pool is None)):
+                raise TimeUpError
             evaluate_and_pool(batch)
-            if journal is not None and pool is not None:
+            if journal is not None and pool is not None and (pace is None or not pace.cut):
                 journal.save(partial(_packed, pool, queue))
-    except KeyboardInterrupt:
-        interrupted = True
+    except (KeyboardInterrupt, TimeUpError) as reason:
+        ended = OUT_OF_TIME if isinstance(reason, TimeUpError) else INTERRUPTED
         if pool is None:
             raise
     assert pool is not None  # the first batch is not empty
-    return _found(pool, interrupted=interrupted)
+    return _found(pool, ended)
 
 
 class _Queue:
@@ -398,10 +414,10 @@ def _distinct(vectors: IntArray) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return order[differs], number
 
 
-def _found(pool: Pool, *, interrupted: bool) -> Found:
+def _found(pool: Pool, ended: str) -> Found:
     best = np.flatnonzero(pool.level == 0)
     same = np.zeros(best.size)
     best = best[best_first(pool.designs[best], same.astype(np.int64), same)]
     first, number = _distinct(pool.tally.vectors[best])
     ties: list[Any] = [pool.designs[best[number == i]] for i in range(first.size)]
-    return Found(pool.designs[best[first]], pool.tally.select(best[first]), ties, pool.n_batches, interrupted)
+    return Found(pool.designs[best[first]], pool.tally.select(best[first]), ties, pool.n_batches, ended)

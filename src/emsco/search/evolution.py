@@ -21,7 +21,19 @@ from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import Measure, measure
 from emsco.scoring.ranking import log_fitness, norm, pareto_rank, selection_probabilities
 from emsco.scoring.tally import Tally, join_tallies, pack_tally, restore_tally
-from emsco.search.base import Arrays, Journal, Run, Searched, pack_generator, restore_generator
+from emsco.search.base import (
+    INTERRUPTED,
+    OUT_OF_TIME,
+    Arrays,
+    Journal,
+    Pace,
+    Run,
+    Searched,
+    TimeUpError,
+    affordable,
+    pack_generator,
+    restore_generator,
+)
 
 Evaluate = Callable[[IntArray], Tally]
 
@@ -101,10 +113,11 @@ class Evolution:
             measure=task.measure,
             journal=run.journal,
             on_generation=on_generation,
+            pace=run.pace,
         )
-        ended = f"interrupted after generation {found.n_generations}" if found.interrupted else ""
-        n_steps = max(len(history) - 1, 0)
-        return Searched(found.front(task), self, n_steps, judge.cache.n_trained, run.seconds, ended)
+        ended = f"{found.ended} after generation {found.n_generations}" if found.ended else ""
+        n_steps, timed = max(len(history) - 1, 0), found.ended == OUT_OF_TIME
+        return Searched(found.front(task), self, n_steps, judge.cache.n_trained, run.seconds, ended, timed)
 
 
 @dataclass(frozen=True)
@@ -146,13 +159,16 @@ class State:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found: non-dominated designs of distinct vectors, and of each all designs met that share it."""
+    """What a search found: non-dominated designs of distinct vectors, and of each all designs met that share it.
+
+    ``ended`` says why it ended early; it is empty if it did not.
+    """
 
     designs: IntArray
     tally: Tally
     ties: list[IntArray]
     n_generations: int
-    interrupted: bool
+    ended: str
 
     def front(self, task: Task) -> Front:
         """Return the front of these designs."""
@@ -171,21 +187,24 @@ def evolve(
     on_generation: Callable[[State], None] | None = None,
     journal: Journal | None = None,
     measure: Measure = measure,
+    pace: Pace | None = None,
 ) -> Found:
     """Search the designs of n_features in at most max_stages (Algorithm 3); with removal, they may leave some out.
 
     With a journal it goes on from the last snapshot of the same search. Ctrl-C ends the search with the last finished
-    generation; before the first one it is passed on.
+    generation; before the first one it is passed on. With a pace, the last generation has as many children as there is
+    time for.
     """
     max_stages = min(max_stages, n_features)
     ties = _Ties()
     state: State | None = None
-    interrupted = False
+    ended = ""
     options: dict[str, Any] = {"max_stages": max_stages, "rng": rng, "removal": removal, "measure": measure}
+    options["pace"] = pace
     try:
         snapshot = journal.load() if journal else None
         if snapshot is None:
-            first = _initial(settings, n_features, max_stages, rng, removal=removal)
+            first = affordable(pace, _initial(settings, n_features, max_stages, rng, removal=removal), first=True)
             state = _ranked(first, evaluate(first), None, n_elite=0, measure=measure)
         else:
             restore_generator(rng, snapshot["rng"])
@@ -197,18 +216,18 @@ def evolve(
                 on_generation(state)
             if _converged(state, settings):
                 break
-            if journal is not None:
+            if journal is not None and (pace is None or not pace.cut):
                 journal.save(partial(_packed, state, ties, rng))
             state = step(state, evaluate, settings, **options)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, TimeUpError) as reason:
         if state is None:
             raise
-        interrupted = True
+        ended = OUT_OF_TIME if isinstance(reason, TimeUpError) else INTERRUPTED
         ties.update(state)  # it may have been cut short; twice counts no design twice
     best = state.unique[: state.n_nondominated]
     designs = state.population[best]
     tied = [ties.designs(vector) for vector in state.tally.vectors[best]]
-    return Found(designs, state.tally.select(best), tied, state.generation, interrupted)
+    return Found(designs, state.tally.select(best), tied, state.generation, ended)
 
 
 def step(
@@ -220,6 +239,7 @@ def step(
     rng: np.random.Generator,
     removal: bool = False,
     measure: Measure = measure,
+    pace: Pace | None = None,
 ) -> State:
     """Return the next generation: elites, then mutated children of selected parents (Algorithm 3, the loop)."""
     n_elite = count_elite(
@@ -243,7 +263,9 @@ def step(
         rng=rng,
         removal=removal,
     )
-    children = compress(children)
+    children = affordable(pace, compress(children))
+    if not len(children):
+        raise TimeUpError
     tally = join_tallies(state.tally.select(state.unique[:n_elite]), evaluate(children))
     return _ranked(np.concatenate([elite, children]), tally, state, n_elite=n_elite, measure=measure)
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from emsco.data.encoding import CategoryCode, ColumnCode, CurveCode, NumberCode
 from emsco.deployed.model import Deployed
-from emsco.report.thresholds import rule_words
 from emsco.scoring.rejection import NEVER
+from emsco.scoring.thresholds import rule_words
 from emsco.service.shelf import Served
 
 _MOST_CATEGORIES = 500

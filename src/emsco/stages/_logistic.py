@@ -161,24 +161,23 @@ def margins_of(Z: Array, columns: Array, theta: Array, intercept: Array, n: int,
     Term by term: a sample gets the same bits alone or among others.
     """
     for a in range(margins.shape[0]):
-        margin = margins[a]
         start = intercept[a]
         for i in range(n):
-            margin[i] = start
+            margins[a, i] = start
         j = 0
         while j + 2 <= columns.size:  # two terms a pass: half the traffic of the sums
-            z0 = Z[columns[j]]
-            z1 = Z[columns[j + 1]]
+            c0 = columns[j]
+            c1 = columns[j + 1]
             t0 = theta[a, j]
             t1 = theta[a, j + 1]
             for i in range(n):
-                margin[i] = fma(t1, z1[i], fma(t0, z0[i], margin[i]))
+                margins[a, i] = fma(t1, Z[c1, i], fma(t0, Z[c0, i], margins[a, i]))
             j += 2
         if j < columns.size:
-            z0 = Z[columns[j]]
+            c0 = columns[j]
             t0 = theta[a, j]
             for i in range(n):
-                margin[i] = fma(t0, z0[i], margin[i])
+                margins[a, i] = fma(t0, Z[c0, i], margins[a, i])
 
 
 @part()
@@ -188,42 +187,34 @@ def probabilities_of(margins: Array, n: int, probabilities: Array, total: Array)
     Not in place: overlapping arrays would keep LLVM from vectorising. ``total`` is an array to work in.
     """
     n_logits = margins.shape[0]
-    first = probabilities[0]
-    margin = margins[0]
     if n_logits == 1:
         for i in range(n):
-            first[i] = logistic(margin[i])
+            probabilities[0, i] = logistic(margins[0, i])
         return
     for i in range(n):  # it holds the largest margin first
-        total[i] = margin[i]
+        total[i] = margins[0, i]
     for a in range(1, n_logits):
-        margin = margins[a]
         for i in range(n):
-            total[i] = margin[i] if margin[i] > total[i] else total[i]
+            total[i] = margins[a, i] if margins[a, i] > total[i] else total[i]
     for a in range(n_logits):
-        margin = margins[a]
-        probability = probabilities[a]
         for i in range(n):
-            probability[i] = exponential(margin[i] - total[i])
+            probabilities[a, i] = exponential(margins[a, i] - total[i])
     for i in range(n):
         total[i] = 0.0
     for a in range(n_logits):
-        probability = probabilities[a]
         for i in range(n):
-            total[i] += probability[i]
+            total[i] += probabilities[a, i]
     for a in range(n_logits):
-        probability = probabilities[a]
         for i in range(n):
-            probability[i] /= total[i]
+            probabilities[a, i] /= total[i]
 
 
 @part()
 def top_of(probabilities: Array, n: int, confidence: Array, label: Array) -> None:
     """Top probability of n samples and the class that has it, the lowest index on a tie."""
-    first = probabilities[0]
     if probabilities.shape[0] == 1:
         for i in range(n):
-            p = first[i]
+            p = probabilities[0, i]
             q = 1.0 - p
             label[i] = 1 if p > q else 0
             confidence[i] = p if p > q else q

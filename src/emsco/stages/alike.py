@@ -25,11 +25,11 @@ class AlikeTrainer(EstimatorTrainer):
     problem : Problem
     models : mapping of bytes to classifier
         A scikit-learn classifier for each feature set that will be trained (``set_key``).
-    n_jobs : int or None
-        As in joblib.
+    n_jobs : int
+        As of ``EstimatorTrainer``.
     """
 
-    def __init__(self, problem: Problem, models: Mapping[bytes, StageModel], *, n_jobs: int | None = None) -> None:
+    def __init__(self, problem: Problem, models: Mapping[bytes, StageModel], *, n_jobs: int = 1) -> None:
         super().__init__(problem, next(iter(models.values())), seed=0, n_jobs=n_jobs)
         self._models = models
 

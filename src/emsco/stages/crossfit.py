@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, StageTrainer
+from emsco.stages.estimator import EstimatorTrainer, train_together
 
 
 class CrossFitTrainer:
@@ -30,8 +31,13 @@ class CrossFitTrainer:
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
         """Return the stored data of each fold for each set."""
         memory = np.empty(len(feature_sets), dtype=self.memory_dtype)
-        for i, fold in enumerate(self._folds):
-            memory[f"fold{i}"] = fold.train(feature_sets)
+        slow = [fold for fold in self._folds if isinstance(fold, EstimatorTrainer)]
+        if len(slow) == len(self._folds):
+            trained = train_together(slow, feature_sets)
+        else:
+            trained = [fold.train(feature_sets) for fold in self._folds]
+        for i, part in enumerate(trained):
+            memory[f"fold{i}"] = part
         return memory
 
     def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:

@@ -1,6 +1,7 @@
 """Any scikit-learn classifier as a stage: one clone per feature set, trained in parallel."""
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any
 import zlib
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from threadpoolctl import ThreadpoolController
 
+from emsco.checks import n_threads
 from emsco.exceptions import InvalidEstimatorError
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, outcomes_of
 from emsco.stages.problem import Problem
@@ -29,27 +31,23 @@ class EstimatorTrainer:
     estimator : classifier
         Needs ``fit`` and ``predict_proba``. It is cloned and not modified.
     seed : int
-    n_jobs : int or None
-        As in joblib.
+    n_jobs : int
+        Processes. LightGBM lets go of the interpreter lock, so its classifiers are trained in threads instead, in as
+        many as OpenMP uses if there are fewer processes: nothing is copied.
     """
 
-    def __init__(self, problem: Problem, estimator: Any, *, seed: int, n_jobs: int | None = None) -> None:
+    def __init__(self, problem: Problem, estimator: Any, *, seed: int, n_jobs: int = 1) -> None:
         check_estimator_usable(estimator)
         self._problem = problem
         self._estimator = estimator
         self._seed = seed
         self._n_jobs = n_jobs
-        n = problem.n_validation
+        self.n_validation = n = problem.n_validation
         self.memory_dtype = np.dtype([("confidence", np.float64, (n,)), ("label", np.uint8, (n,))])
 
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
         """Return the outcomes of each set, which are stored unchanged."""
-        memory = np.empty(len(feature_sets), dtype=self.memory_dtype)
-        if self._problem.n_validation:
-            for i, (confidence, label) in enumerate(self._parallel(_train_and_score, feature_sets)):
-                memory["confidence"][i] = confidence
-                memory["label"][i] = label
-        return memory
+        return train_together([self], feature_sets)[0]
 
     def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:
         """Return the stored outcomes."""
@@ -57,13 +55,22 @@ class EstimatorTrainer:
 
     def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
         """Train the sets again, with the same result; storing every model of a search would have no bound."""
-        return list(self._parallel(_train, feature_sets))
+        return self.run(self.tasks(_train, feature_sets))
 
-    def _parallel(self, function: Any, feature_sets: FeatureSets) -> Any:
-        return Parallel(n_jobs=self._n_jobs)(
-            delayed(_with_one_thread)(function, self._problem, self._seeded(units), units @ self._problem.unit_columns)
-            for units in feature_sets
-        )
+    def tasks(self, function: Any, feature_sets: FeatureSets) -> list[Any]:
+        """Return the calls of a function of problem, estimator and columns, one per feature set."""
+        problem, call = self._problem, function if self._in_threads else partial(_with_one_thread, function)
+        return [delayed(call)(problem, self._seeded(units), units @ problem.unit_columns) for units in feature_sets]
+
+    def run(self, tasks: list[Any]) -> list[Any]:
+        """Return what calls return, in order; they run beside each other."""
+        if self._in_threads:
+            return list(Parallel(n_jobs=n_threads(self._n_jobs), backend="threading", batch_size=1)(tasks))
+        return list(Parallel(n_jobs=self._n_jobs)(tasks))
+
+    @property
+    def _in_threads(self) -> bool:
+        return type(self._estimator).__module__.startswith("lightgbm.")
 
     def _seeded(self, units: NDArray[np.bool_]) -> Any:
         """Return a clone whose random numbers depend only on the feature set."""
@@ -75,6 +82,18 @@ class EstimatorTrainer:
             if (name == "random_state" or name.endswith("__random_state")) and value is None
         }
         return estimator.set_params(**unset) if unset else estimator
+
+
+def train_together(trainers: Sequence[EstimatorTrainer], feature_sets: FeatureSets) -> list[NDArray[Any]]:
+    """Return the stored data of each set for each trainer, as their ``train`` does, all of them trained in one go."""
+    judging = [trainer for trainer in trainers if trainer.n_validation]
+    tasks = [task for trainer in judging for task in trainer.tasks(_train_and_score, feature_sets)]
+    said = iter(trainers[0].run(tasks))
+    memories = [np.empty(len(feature_sets), dtype=trainer.memory_dtype) for trainer in trainers]
+    for trainer, memory in zip(trainers, memories, strict=True):
+        for i in range(len(feature_sets) if trainer.n_validation else 0):
+            memory["confidence"][i], memory["label"][i] = next(said)
+    return memories
 
 
 def check_estimator_usable(estimator: Any) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from emsco.checks import n_threads
 from emsco.stages.base import StageTrainer
 from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer, scikit_twin
@@ -45,7 +46,7 @@ class Recipe:
             if isinstance(like, LogisticTrainer):
                 return like.with_strength(self.C)
             if self.is_batched(problem):
-                return LogisticTrainer(problem, C=self.C, n_jobs=n_jobs, products=self.products)
+                return LogisticTrainer(problem, C=self.C, n_jobs=n_threads(n_jobs), products=self.products)
             # Newton's method solves for all weights of a set at once; with many classes and columns this is slow.
             estimator = self.logistic()
         return EstimatorTrainer(problem, estimator, seed=seed, n_jobs=n_jobs)

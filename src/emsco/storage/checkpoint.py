@@ -171,6 +171,15 @@ class Checkpoint:
         marked = [(*row, _checksum("set", *row)) for row in rows]
         self._write(lambda: self._db.executemany("INSERT OR IGNORE INTO sets VALUES (?, ?, ?, ?)", marked))
 
+    def forget(self) -> None:
+        """Let go of all feature sets and of the snapshot."""
+
+        def change() -> None:
+            for command in ("DELETE FROM sets", "DELETE FROM parts", "DELETE FROM facts WHERE name = 'snapshot'"):
+                self._db.execute(command)
+
+        self._write(change, now=True)
+
     def _create(self) -> None:
         self._db.execute(f"PRAGMA application_id = {_MARK}")
         for table in _TABLES:

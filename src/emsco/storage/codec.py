@@ -86,7 +86,6 @@ def to_members(deployed: Deployed) -> Members:
     }
     if deployed.policy.set_aside is not None:
         record["promises"] = [promise_to_json(promise) for promise in deployed.promises]
-        record["chosen"] = deployed.chosen
     arrays: dict[str, NDArray[Any]] = {"designs": designs}
     if front is not None:
         more, found = _front_to_json(deployed, front)
@@ -107,14 +106,16 @@ def _front_to_json(deployed: Deployed, front: Front) -> tuple[dict[str, Any], di
     origin = deployed.origin
     record = {
         "point": deployed.point,
+        "chosen": deployed.chosen,
         "n_samples": front.n_samples,
         "certificate": None if front.certificate is None else asdict(front.certificate),
         "objectives": _objectives_to_json(front),
         "search": search_to_json(origin.search),
         "learning": {
             "encoding": origin.encoding, "C": origin.C, "validation": origin.validation, "finished": origin.finished,
-            "learner": origin.learner,
+            "learner": origin.learner, "retrained": origin.retrained, "other_thresholds": origin.other_thresholds,
         },
+        "timed_out": list(origin.timed_out),
         "preset": parameters_to_json(origin.preset),
         "search_seconds": origin.search_seconds,
         "n_generations": origin.n_generations,
@@ -236,23 +237,19 @@ class _Reading:
         if kind != SEARCHED:
             encoding, C = parameters["encoding"], float(parameters["C"])
             return Origin(kind, parameters, encoding=encoding, C=C, names_are_text=names)
-        encoding, C, validation, finished, learner = _learning(record)
         preset = preset_from_json(record.part("preset")) if "preset" in record else {}
         return Origin(
             kind=kind,
             parameters=parameters,
             preset=preset,
-            encoding=encoding,
-            C=C,
-            validation=validation,
-            finished=finished,
-            learner=learner,
+            **_learning(record),
             search=check_search(record.part("search")),
             search_seconds=record.number("search_seconds", 0),
             n_generations=record.whole("n_generations"),
             n_feature_sets=record.whole("n_feature_sets"),
             history=self.array("history", "<i8", None, 3),
             names_are_text=names,
+            timed_out=record.texts("timed_out") if "timed_out" in record else (),
         )
 
     def designs(self, prices: PriceList) -> IntArray:
@@ -419,13 +416,10 @@ def _curves(record: Fields, line: NumberCode) -> CurveCode:
     return CurveCode(*shared, knots, tuple(curves), at_zero)
 
 
-def _learning(record: Fields) -> tuple[str, float, int | float | str | None, bool, str | None]:
-    """Return encoding, strength, how rows were judged, whether final stages were trained, and which boosted trees.
-
-    Older files say less.
-    """
+def _learning(record: Fields) -> dict[str, Any]:
+    """Return how the stages learned and how rows were judged, as fields of an origin; older files say less."""
     if "learning" not in record:
-        return "linear", 1.0, None, True, None
+        return {}
     learning = record.part("learning")
     encoding, C = learning.text("encoding"), learning.number("C", np.nextafter(0, 1))
     if encoding not in ENCODINGS:
@@ -440,7 +434,8 @@ def _learning(record: Fields) -> tuple[str, float, int | float | str | None, boo
     learner = learning.raw("learner") if "learner" in learning else None
     if learner is not None and learner not in BOOSTED:
         learning.refuse("learner", f"one of {', '.join(BOOSTED)}")
-    return encoding, C, validation, learning.flag("finished") if "finished" in learning else True, learner
+    flags = {name: learning.flag(name) for name in ("finished", "retrained", "other_thresholds") if name in learning}
+    return {"encoding": encoding, "C": C, "validation": validation, "learner": learner, **flags}
 
 
 def _price_list(record: Fields, n_columns: int) -> PriceList:

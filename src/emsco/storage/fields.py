@@ -86,6 +86,13 @@ class Fields:
             self.refuse(key, "text")
         return str(value)
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of texts."""
+        values = self.items(key)
+        if not all(isinstance(value, str) for value in values):
+            self.refuse(key, "a list of texts")
+        return tuple(values)
+
     def items(self, key: str, length: int | None = None) -> list[Any]:
         """Return a list."""
         value = self.raw(key)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from emsco.checks import check_cache_bytes, check_flag, check_seed
+from emsco.checks import check_cache_bytes, check_flag, check_seed, check_time_limit
 from emsco.designs.partition import check_max_stages
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
 from emsco.prices.prices import Costs, PriceList, Prices
@@ -25,7 +25,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
         "costs": None, "threshold": None, "objectives": None, "choose": None, "preset": "best", "search": None,
         "max_stages": None, "removal": None, "encoding": None, "C": None, "products": False, "estimator": None,
         "final_estimator": None, "calibration": None, "validation": None, "refit": False, "random_state": None,
-        "n_jobs": None, "verbose": False, "cache_bytes": 2**28,
+        "n_jobs": None, "time_limit": None, "verbose": None, "cache_bytes": 2**28,
     },
     "MultiStageClassifier": {
         "design": None, "costs": None, "threshold": 0.75, "encoding": "linear", "C": 1.0, "products": False,
@@ -119,6 +119,7 @@ def _check(parameters: Mapping[str, Any], *, automatic: bool) -> None:
     check_seed(parameters.get("random_state"))
     check_calibration(parameters.get("calibration"))
     check_cache_bytes(parameters.get("cache_bytes", 1))
+    check_time_limit(parameters.get("time_limit"))
     for name in ESTIMATORS & set(parameters):
         check_estimator(parameters[name], name)
     check_products(parameters.get("products", False), parameters.get("estimator"))
@@ -249,14 +250,16 @@ def costs_from_json(record: Fields) -> Costs:
 def price_list_to_json(prices: PriceList) -> dict[str, Any]:
     """Return what units cost, from which the rest of a price list follows; columns are given by position."""
     names = prices.unit_names
+    derived = {names[u]: [names[s] for s in sources] for u, sources in enumerate(prices.sources) if sources}
     return {
         "units": {name: list(columns) for name, columns in zip(names, prices.unit_columns, strict=True)},
-        "price": dict(zip(names, prices.prices.tolist(), strict=True)),
+        "price": {name: p for name, p in zip(names, prices.prices.tolist(), strict=True) if name not in derived},
         "groups": {
             group: [name for name, member in zip(names, members, strict=True) if member]
             for group, members in zip(prices.group_names, prices.groups.T, strict=True)
         },
         "discount": {names[unit]: float(prices.own_prices[unit]) for unit in np.flatnonzero(prices.groups.any(axis=1))},
+        **({"derived": derived} if derived else {}),
         "overhead": prices.overhead,
         "parallel": prices.parallel,
     }
@@ -265,10 +268,10 @@ def price_list_to_json(prices: PriceList) -> dict[str, Any]:
 def prices_from_json(record: Fields) -> Prices:
     """Return prices whose units list columns by name, or by position as text.
 
-    Files that know neither overhead nor parallel prices have none.
+    Files that know no overhead, parallel prices or derived units have none.
     """
     parts: dict[str, Any] = {}
-    for name in ("units", "groups"):
+    for name in ("units", "groups", *(["derived"] if "derived" in record else [])):
         part = record.part(name)
         parts[name] = {key: [str(member) for member in part.items(key)] for key in part}
     if "overhead" in record:
@@ -280,7 +283,7 @@ def prices_from_json(record: Fields) -> Prices:
 
 def _prices_to_json(prices: Prices) -> dict[str, Any]:
     record: dict[str, Any] = {}
-    for name in ("units", "groups"):
+    for name in ("units", "groups", *(["derived"] if prices.derived else [])):
         record[name] = {str(key): [str(m) for m in members] for key, members in getattr(prices, name).items()}
     for name in ("price", "discount"):
         record[name] = {str(key): float(value) for key, value in getattr(prices, name).items()}

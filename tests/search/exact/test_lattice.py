@@ -107,7 +107,7 @@ def test_any_price_model_gives_the_frontier_of_brute_force(
 ):
     n_units, costs = units_and_costs
     n_samples = min(n_samples, 12) if removal else n_samples  # the reference is slow
-    prices = resolve(costs, list(costs.price))
+    prices = resolve(costs, [f"x{i}" for i in range(n_units)])
     bits, outcome = random_bits(seed, n_units, n_samples, [], confidence, skill, charge_of(prices))
     check_against_brute_force(bits, outcome, max_stages, n_jobs, widths, *bill(prices, 0.5), removal=removal)
 
@@ -149,7 +149,7 @@ def charge_of(prices):
 
 @given(st.integers(2, 5).flatmap(price_models))
 def test_the_bounds_of_what_is_to_pay_hold_on_every_way(costs):
-    prices = resolve(costs, list(costs.price))
+    prices = resolve(costs, [f"x{i}" for i in range(len(costs.price) + len(costs.derived))])
     n = prices.n_units
     bits = random_bits(0, n, 1, [], 0.5, 0.5, charge_of(prices))[0]
     cheapest = Lattice(bits, max_stages=n)._bounds[-1]

@@ -13,6 +13,8 @@ function spanText([low, high], text) {
   return ends[0] === ends[1] ? ends[0] : `${ends[0].replace("\u00a0%", "")} to ${ends[1]}`;
 }
 
+const exact = ([low, high]) => low === high;
+
 function drawOutlook() {
   const { outlook } = data;
   byId("outlook").hidden = outlook === null;
@@ -34,7 +36,8 @@ function drawOutlook() {
       "tr", null,
       h("th", { scope: "row" }, name),
       cell(0, text(validation[key === "mean_cost" ? "cost" : key])),
-      cell(1, h("b", null, text(expected.value)), h("span", { class: "range" }, ` ${spanText(expected.interval_95, text)}`),
+      cell(1, h("b", null, text(expected.value)),
+        exact(expected.interval_95) ? null : h("span", { class: "range" }, ` ${spanText(expected.interval_95, text)}`),
         intervalMark(expected.value, expected.interval_95, axis), axisMark(axis, ends)),
       found && cell(2, spanText(found[key].interval_95, text),
         intervalMark(found[key].found, found[key].interval_95, axis), axisMark(axis, ends)),

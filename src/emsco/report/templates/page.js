@@ -42,7 +42,7 @@ function drawHeader() {
   const figures = judged(point);
   const stages = point.price.length === 1 ? "one stage" : `up to ${point.price.length} stages`;
   const nBought = point.design.filter((stage) => stage >= 0).length;
-  const some = nBought < units.length ? `up to ${nBought} of ` : "";
+  const some = nBought < units.length ? `${point.price.length > 1 ? "up to " : ""}${nBought} of ` : "";
   byId("headline").textContent =
     data.threshold > 1
       ? "A classifier that gives no labels, because its promise cannot be made."
@@ -63,12 +63,11 @@ function drawHeader() {
   } else {
     basis.classList.add("warning");
     basis.textContent =
-      `${which}${whole(data.n_validation)} ${judgedRows}. These rows also selected the design, so the figures ` +
-      "are optimistic: hold out rows, and evaluate the design on them.";
+      `${which}${whole(data.n_validation)} ${judgedRows}. ${data.selected} Hold out rows, and evaluate the design on them.`;
   }
   const interval = (name, text) => {
     const ends = hasTest && figures[`${name}_interval`];
-    return ends ? spanText(ends, text) : null;
+    return ends && ends[0] !== ends[1] ? spanText(ends, text) : null;
   };
   const answered = figures.n_rows - figures.rejected;
   const right = figures.right
@@ -337,7 +336,7 @@ function drawScatter() {
   );
   const silent = shown.length - accuracies.length;
   byId("scatter-note").textContent =
-    `On ${plural(data.n_validation, `${data.judged} row`)}, which also selected the points. ` +
+    `On ${plural(data.n_validation, `${data.judged} row`)}. ${data.selected} ` +
     (silent > 1 ? "The crosses at the bottom give no label, so their accuracy is undefined." : "") +
     (silent === 1 ? "The cross at the bottom gives no label, so its accuracy is undefined." : "");
   markPicked();
@@ -569,7 +568,7 @@ function drawDesign() {
     ? `${plural(flow.rejected, "row")} of ${whole(flow.n_rows)} (${percent(flow.rejected / flow.n_rows)})`
     : "A case that is still undecided";
   const fate = `${flow && flow.rejected !== 1 ? "get" : "gets"} no label and ${flow && flow.rejected !== 1 ? "pay" : "pays"} ${money(point.paid.at(-1))}.`;
-  const everyone = /gets a label/.test(point.thresholds) && !(flow && flow.rejected);
+  const everyone = point.labels_all && !(flow && flow.rejected);
   items.push(
     everyone
       ? h("li", { class: "end" }, h("h3", null, "Nobody is left"), h("p", null, `After the last stage, at ${money(point.paid.at(-1))} per case, everyone has a label.`))
@@ -599,7 +598,7 @@ function drawResults() {
   });
   const cell = (result, { title, key, text, axis }) => {
     const interval = result[`${key}_interval`];
-    const range = interval[0] === interval[1] ? "for every case" : spanText(interval, text);
+    const range = interval[0] !== interval[1] ? spanText(interval, text) : key === "cost" ? "for every case" : "";
     return h(
       "td", { "data-label": title },
       h(
@@ -727,7 +726,7 @@ function drawPrices() {
     h("tbody", null, units.map((unit, u) =>
       h(
         "tr", null,
-        h("th", { scope: "row" }, unit.name),
+        h("th", { scope: "row" }, unit.name, unit.sources.length ? ` (from ${unit.sources.join(", ")})` : ""),
         columns ? h("td", { class: "words" }, unit.columns.join(", ")) : null,
         h("td", null, money(unit.price)),
         groups ? h("td", { class: "words" }, unit.group === null ? "" : unit.group) : null,
@@ -738,7 +737,7 @@ function drawPrices() {
 }
 
 function drawSearch() {
-  const { certificate, seconds, name, n_steps, n_designs, n_feature_sets } = data.search;
+  const { certificate, seconds, name, n_steps, n_designs, n_feature_sets, timed_out } = data.search;
   const took = (time) => (time === null ? "" : `, in ${time < 10 ? time.toFixed(1) : whole(Math.round(time))} seconds`);
   const words = byId("search-words");
   if (certificate) {
@@ -750,13 +749,15 @@ function drawSearch() {
         `${whole(certificate.n_ruled_out)} ruled out, each proven to be dominated or to equal an evaluated one` +
         `${took(certificate.seconds)}. `,
       h("strong", null, verdict),
+      timed_out ? ` ${timed_out}` : "",
     );
     return;
   }
   const designs = n_steps ? `evaluated ${whole(n_designs.at(-1))} designs in ${plural(n_steps, "step")}` : "searched";
   const trained = n_feature_sets === null ? "" : ` and trained ${plural(n_feature_sets, "feature set")}`;
   words.textContent =
-    `${name || "The search"} ${designs}${trained}${took(seconds)}. Better designs may exist: the front is not proven.`;
+    `${name || "The search"} ${designs}${trained}${took(seconds)}. Better designs may exist: the front is not proven.` +
+    (timed_out ? ` ${timed_out}` : "");
 }
 
 function drawHistory() {

@@ -395,13 +395,14 @@ def finish(
     ties: bool,
     charge: Array,
     found: Array,
-) -> tuple[int, Array]:
+) -> tuple[int, int]:
     """Score all designs that buy one more set after some states, then all the rest; return how many were scored.
 
     Nearly all designs of few stages are met here. They are entered into ``best`` if nothing known beats them. To find
-    ``ties``, ``limit[q, e]`` is instead the cost sought, or -1, and the designs of that cost are returned, too. Their
+    ``ties``, ``limit[q, e]`` is instead the cost sought, or -1, and the designs of that cost are written to ``found``
+    and counted, also those for which it has no room: an array that grows here would slow the loop by a quarter. Their
     rows are the state, the set, q, e, and how many stages may follow the set if nobody waits any more, else 1: the last
-    one, which with ``removal`` is the end. ``charge`` and ``found`` are arrays to work in: by set, and of five columns.
+    one, which with ``removal`` is the end. ``charge`` is an array to work in, by set.
     """
     ticks, of_rest, overhead, parallel, members, shared = steps
     full = (np.int64(1) << n_units) - 1
@@ -445,16 +446,15 @@ def finish(
                     best_parent[q, e] = state
                     best_set[q, e] = s
             elif total == limit[q, e]:
-                if n_found == len(found):
-                    found = _longer(found)
-                found[n_found, 0] = state
-                found[n_found, 1] = s
-                found[n_found, 2] = q
-                found[n_found, 3] = e
-                n_left = popcount(np.uint64(full ^ s)) + (1 if removal else 0)
-                found[n_found, 4] = min(figures[state, ROOM] - 1, n_left) if n_after == 0 else 1
+                if n_found < found.shape[0]:
+                    found[n_found, 0] = state
+                    found[n_found, 1] = s
+                    found[n_found, 2] = q
+                    found[n_found, 3] = e
+                    n_left = popcount(np.uint64(full ^ s)) + (1 if removal else 0)
+                    found[n_found, 4] = min(figures[state, ROOM] - 1, n_left) if n_after == 0 else 1
                 n_found += 1
-    return n_walked, found[:n_found]
+    return n_walked, n_found
 
 
 @kernel()

@@ -21,7 +21,7 @@ from emsco.prices.prices import PriceList
 from emsco.scoring import _bitset as bitset
 from emsco.scoring.cache import StageCache, sets_at_once, to_bits
 from emsco.scoring.rejection import Threshold
-from emsco.search.base import Arrays, Journal, Progress
+from emsco.search.base import INTERRUPTED, OUT_OF_TIME, Arrays, Journal, Progress
 from emsco.search.exact import _lattice as lattice
 from emsco.search.exact.incumbents import NEVER, Chain, Incumbents, Vector
 from emsco.search.exact.steps import Steps, dearest
@@ -30,8 +30,9 @@ from emsco.stages.base import StageTrainer
 
 # States per set in each pass: narrow passes find good designs, with which the next one drops more.
 _WIDTHS = (16, 128, 1024, 2**48)
-INTERRUPTED, OUT_OF_TIME, OUT_OF_MEMORY = "interrupted", "out of time", "out of memory"
+OUT_OF_MEMORY = "out of memory"
 MAX_STATE_BYTES = 2**31  # and as much again while they are moved
+_ROOM_FOR_TIES = 64  # designs of the vectors sought after some states; if there are more, they are found again
 
 
 @dataclass(frozen=True)
@@ -290,7 +291,13 @@ class Lattice:
                 hits[q, e].append(Hit(0, self._full, 0))
 
         def closing(chunk: IntArray, _: int) -> Any:
-            return self._finish(chunk, 0, cost_of, ties=True)[1]
+            room = _ROOM_FOR_TIES
+            while True:
+                found = np.empty((room, 5), dtype=np.int64)
+                n_found = self._finish(chunk, 0, cost_of, found)[1]
+                if n_found <= room:
+                    return found[:n_found]
+                room = n_found
 
         if self._max_stages > 1:
             for _, found in self._run(closing, np.arange(states.n_states), "counting ties", (0.0, 1.0)):
@@ -369,7 +376,7 @@ class Lattice:
             return figures, waiting, counts, n_walked, n_cut
 
         def finish(chunk: IntArray, thread: int) -> Any:
-            return self._finish(chunk, thread, self.incumbents.limit, ties=False)[0]
+            return self._finish(chunk, thread, self.incumbents.limit)[0]
 
         if self._max_stages == 2:
             self.n_walked += sum(n for _, n in self._run(finish, np.arange(1), "searching", (0.0, 1.0)))
@@ -394,14 +401,15 @@ class Lattice:
                 self._journal.save(partial(self._packed, [number, layer, n_cut, self.n_walked, int(n_states[0])]))
         return n_cut
 
-    def _finish(self, chunk: IntArray, thread: int, limit: IntArray, *, ties: bool) -> Any:
-        """Score, or with ``ties`` find, all designs that buy one more set after some states, then all the rest."""
+    def _finish(self, chunk: IntArray, thread: int, limit: IntArray, found: IntArray | None = None) -> Any:
+        """Score, or with ``found`` find, all designs that buy one more set after some states, then all the rest."""
         bits, states = self._bits, self._states
+        ties = found is not None
         charge = np.empty(self._full + 1 if bits.parallel else 0, dtype=np.int64)
         return lattice.finish(
             chunk, states.set_of, bits.n_units, states.figures, states.waiting, bits.confident, bits.right,
             self._steps, self._rejected, self._right_at_last, limit, *self._tables[thread], self._stop, self._removal,
-            ties, charge, np.empty((64 if ties else 0, 5), dtype=np.int64),
+            ties, charge, np.empty((0, 5), dtype=np.int64) if found is None else found,
         )  # fmt: skip
 
     def _packed(self, progress: list[int]) -> Arrays:
@@ -490,6 +498,9 @@ class Lattice:
             except KeyboardInterrupt:
                 self.ended = INTERRUPTED
                 self._stop[0] = 1
+            except BaseException:  # such as the end of the process
+                self._stop[0] = 1
+                raise
 
 
 def _any_larger(rows: NDArray[np.uint64], n_units: int) -> NDArray[np.uint64]:

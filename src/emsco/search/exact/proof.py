@@ -1,6 +1,7 @@
 """The true Pareto frontier, with a certificate: every design is looked at, or proven not to need a look."""
 
 from dataclasses import dataclass
+from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -13,9 +14,8 @@ from emsco.scoring.front import Certificate, Front, make_front
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER
 from emsco.scoring.ranking import pareto_rank
-from emsco.search.base import Journal, Progress, Run, Searched
+from emsco.search.base import INTERRUPTED, OUT_OF_TIME, Journal, Progress, Run, Searched
 from emsco.search.exact.lattice import (
-    INTERRUPTED,
     MAX_STATE_BYTES,
     OUT_OF_MEMORY,
     Bits,
@@ -89,11 +89,15 @@ class Exact:
         check_affordable(self, n_units=task.prices.n_units, n_samples=task.y.size, **space)
         watched: dict[str, Any] = {"on_progress": run.on_progress, "journal": run.journal}
         bits = all_bits(judge.trainer, task.y, task.prices, threshold=task.rule, cache=judge.cache, **watched)
+        deadline = inf if self.time_limit is None else run.started + self.time_limit
+        ends = inf if run.pace is None else perf_counter() + run.pace.left()
+        watched["deadline"] = min(deadline, ends)
         proof = search_exactly(bits, self, **space, max_bytes=max_bytes, started=run.started, **watched)
         if proof.ended == OUT_OF_MEMORY and max_bytes < MAX_STATE_BYTES:
             raise OutOfMemoryError
         ended = f"of {proof.certificate.n_designs:,} designs {proof.ended}" if proof.ended else ""
-        return Searched(proof.front(judge), self, 0, 2**task.prices.n_units - 1, run.seconds, ended)
+        n_sets, timed = 2**task.prices.n_units - 1, proof.ended == OUT_OF_TIME and ends < deadline
+        return Searched(proof.front(judge), self, 0, n_sets, run.seconds, ended, timed)
 
 
 class OutOfMemoryError(Exception):
@@ -195,6 +199,7 @@ def search_exactly(
     n_jobs: int = 1,
     max_bytes: int = MAX_STATE_BYTES,
     started: float | None = None,
+    deadline: float | None = None,
     on_progress: Progress | None = None,
     journal: Journal | None = None,
 ) -> Proof:
@@ -202,10 +207,11 @@ def search_exactly(
 
     With a journal it goes on from the last snapshot of the same search. Ctrl-C, the time limit and the memory bound end
     the search with the best frontier so far and a certificate that says *not proven*; the designs then need not be the
-    simplest, and their ties are not counted.
+    simplest, and their ties are not counted. The time limit is that of the settings, unless a deadline is given.
     """
     started = perf_counter() if started is None else started
-    deadline = None if settings.time_limit is None else started + settings.time_limit
+    if deadline is None and settings.time_limit is not None:
+        deadline = started + settings.time_limit
     lattice = Lattice(
         bits,
         max_stages=max_stages,

@@ -1,10 +1,10 @@
 import pytest
 
-from emsco.report.thresholds import rule_words
 from emsco.scoring.rejection import NEVER, RejectRule
+from emsco.scoring.thresholds import rule_words
 
-EXIT = "exits early at 97 % confidence; "
-NONE, LABEL = "whoever is left gets none", "whoever is left gets a label"
+EXIT = "early exit at 97 % confidence; "
+NONE, LABEL = "the others get none", "all others get a label"
 
 
 @pytest.mark.parametrize(
@@ -14,9 +14,9 @@ NONE, LABEL = "whoever is left gets none", "whoever is left gets a label"
         ([[0.97], [0.97], [0.5]], 3, EXIT + LABEL),  # of two classes
         ([[0.97], [0.6]], 2, EXIT + "at the last stage, a label needs 60 %; " + NONE),
         ([[0.9], [0.8], [0.0]], 3, "a label needs 90 % (stage 1), 80 % (from stage 2 on); " + LABEL),
-        ([[0.9], [0.8]], 3, "a label needs 90 % (stage 1), 80 % (from stage 2 on); whoever is left gets none"),
-        ([[0.8]], 4, "a label needs 80 % confidence; whoever is left gets none"),
-        ([[0.8, 0.95]], 2, "a label needs 80 % (a), 95 % (b); whoever is left gets none"),
+        ([[0.9], [0.8]], 3, "a label needs 90 % (stage 1), 80 % (from stage 2 on); the others get none"),
+        ([[0.8]], 4, "a label needs 80 % confidence; the others get none"),
+        ([[0.8, 0.95]], 2, "a label needs 80 % (a), 95 % (b); the others get none"),
         ([[0.0]], 1, "every case gets a label"),
         ([[0.4]], 3, "every case gets a label at the first stage"),
         ([[NEVER]], 2, "no case gets a label"),
