@@ -18,10 +18,10 @@ DESK, PHONE = {"width": 1200, "height": 900}, {"width": 390, "height": 800}
 
 @pytest.fixture(scope="module")
 def browser():
-    """Skip without a browser, unless EMSCO_REQUIRE_BROWSER says that it must be there."""
+    """Skip without a browser, unless EMSCO_REQUIRE_ALL says that it must be there."""
     if CHROMIUM is None:
-        if os.environ.get("EMSCO_REQUIRE_BROWSER"):
-            pytest.fail("EMSCO_REQUIRE_BROWSER is set, but there is no chromium.")
+        if os.environ.get("EMSCO_REQUIRE_ALL"):
+            pytest.fail("EMSCO_REQUIRE_ALL is set, but there is no chromium.")
         pytest.skip("no chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import cache
 import json
 import os
 from pathlib import Path
@@ -63,8 +64,22 @@ class Process:
             return None
 
 
+@cache
+def loopback():
+    """Whether this machine reaches itself; in a bare network namespace it does not."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        try:
+            socket.create_connection(server.getsockname(), timeout=PATIENCE).close()
+        except OSError:
+            return False
+    return True
+
+
 @contextmanager
 def process(*arguments, cwd, **settings):
+    if not loopback():
+        assert not os.environ.get("EMSCO_REQUIRE_ALL"), "127.0.0.1 cannot be reached."
+        pytest.skip("127.0.0.1 cannot be reached")
     started = Process(*arguments, cwd=cwd, **settings)
     try:
         started.wait_until(started.ready)

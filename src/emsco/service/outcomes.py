@@ -50,7 +50,7 @@ class Store:
             self._file = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
             if not new:
                 self._check()
-            self._file.execute("PRAGMA journal_mode=WAL")
+            self._write_ahead()
             self._file.execute("PRAGMA synchronous=FULL")  # an acknowledged outcome survives a power failure
             self._file.execute("PRAGMA journal_size_limit=4194304")
             with _Transaction(self._file):
@@ -61,13 +61,26 @@ class Store:
         except sqlite3.Error as error:
             raise FileError(f"{path} cannot store outcomes: {error}.") from error
 
+    def _write_ahead(self) -> None:
+        """Switch to a write-ahead log. SQLite does not wait for others here, as it does elsewhere; so we do."""
+        end = time.monotonic() + _PATIENCE
+        while True:
+            try:
+                self._file.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+            time.sleep(0.01)
+
     def _tables(self) -> int:
         (n,) = self._file.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()
         return int(n)
 
     def _check(self) -> None:
+        used = self._tables()  # first: tables come together with the id, perhaps made by another worker just now
         (application,) = self._file.execute("PRAGMA application_id").fetchone()
-        if application != _APPLICATION and self._tables():
+        if used and application != _APPLICATION:
             self._file.close()
             raise FileError(f"{self._path} is a database of something else; give the name of a new file.")
 
