@@ -397,3 +397,21 @@ def test_a_model_is_written_through_a_link_and_to_a_device_and_keeps_permissions
     call(capsys, "use", link, 0)
     assert link.is_symlink()
     assert emsco.load(model).point_ == 0
+
+
+def test_of_a_large_file_a_sample_is_used_and_that_is_said(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("emsco.data.files.MAX_ROWS", 200)
+    monkeypatch.setattr("emsco.data.files._RARE", 10)
+    table = pd.read_csv(folder / "heart.csv")
+    parquet.write_table(pa.Table.from_pandas(table), tmp_path / "heart.parquet")
+    out = tmp_path / "m.emsco"
+    said = call(capsys, "fit", tmp_path / "heart.parquet", *FIT, "-o", out).err
+    assert "heart.parquet has 299 rows with a label; 200 of them are used" in " ".join(said.split())
+    assert emsco.load(out).front_.n_samples == 150
+
+
+def test_no_more_than_some_rows_are_held_out(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("emsco.cli.fit._MOST_TESTED", 30)
+    out = tmp_path / "m.emsco"
+    call(capsys, "fit", folder / "heart.csv", *FIT, "-o", out)
+    assert emsco.load(out).evaluation_.n_rows == 30

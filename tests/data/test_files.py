@@ -383,3 +383,47 @@ def test_views_of_text_are_read_as_text(tmp_path):
     parquet.write_table(table, path)
     assert TableFile(path).read().to_pydict() == {"a": ["x", None]}
     assert str(TableFile(path).read().schema.field("a").type) == "string"
+
+
+def labelled(tmp_path, kind, counts):
+    """A file of rows by label, some without one, in an order of their own."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([None, "a", "b", "c"], counts))
+    table = pd.DataFrame({"row": np.arange(y.size, dtype=float), "y": y})
+    path = tmp_path / f"rows.{kind}"
+    if kind == "parquet":
+        parquet.write_table(pa.Table.from_pandas(table), path, row_group_size=700)
+    else:
+        table.to_csv(path, index=False)
+    return path, table
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_sample_has_each_label_in_proportion_and_rare_ones_whole(tmp_path, kind):
+    path, table = labelled(tmp_path, kind, [50, 40_000, 9_000, 950])
+    found, n_known = TableFile(path).sample(["row", "y"], "y", 10_000)
+    assert n_known == 49_950
+    sample = found.to_pandas()
+    assert sample["y"].value_counts().to_dict() == {"a": 8008, "b": 1802, "c": 950}
+    whole = table.iloc[sample["row"].astype(int)]
+    assert_array_equal(whole["y"], sample["y"])
+    assert sample["row"].is_monotonic_increasing
+    assert 20_000 < sample["row"].mean() < 30_000, "from everywhere"
+    again, _ = TableFile(path).sample(["row", "y"], "y", 10_000)
+    other, _ = TableFile(path).sample(["row", "y"], "y", 10_000, seed=1)
+    assert again.equals(found)
+    assert not other.equals(found)
+
+
+def test_a_sample_of_few_rows_is_all_that_have_a_label(tmp_path):
+    path, table = labelled(tmp_path, "parquet", [5, 10, 10, 10])
+    found, n_known = TableFile(path).sample(["row"], "y", 1_000)
+    assert n_known == found.num_rows == 30
+    assert_array_equal(found["row"].to_numpy(), table.loc[table["y"].notna(), "row"])
+
+
+def test_only_large_files_are_sampled(tmp_path, monkeypatch):
+    path, _ = labelled(tmp_path, "parquet", [0, 10, 10, 10])
+    assert not TableFile(path).may_be_large
+    monkeypatch.setattr("emsco.data.files.MAX_ROWS", 20)
+    assert TableFile(path).may_be_large

@@ -5,8 +5,9 @@ from hypothesis import strategies as st
 import numpy as np
 import pytest
 from scipy.stats import binomtest
+from sklearn.tree import DecisionTreeClassifier
 
-from emsco import Evaluation, Evolution, MultiStageClassifier, load
+from emsco import EMSCOClassifier, Evaluation, Evolution, MultiStageClassifier, load
 from emsco.datasets import load_heart_failure
 from emsco.deployed.evaluation import Result
 from emsco.exceptions import InvalidInputError, InvalidTargetError
@@ -165,3 +166,25 @@ def test_a_saved_evaluation_knows_the_front_again(fitted, tmp_path):
     assert "front" not in evaluation.to_dict()
     other = (again.point_ + 1) % len(again.front_)
     assert again.use(other).evaluation_.point == other
+
+
+def test_points_that_share_classifiers_are_evaluated_as_decide_decides(monkeypatch):
+    asked = []
+    predict_proba = DecisionTreeClassifier.predict_proba
+    monkeypatch.setattr(
+        DecisionTreeClassifier, "predict_proba", lambda self, X: asked.append(len(X)) or predict_proba(self, X)
+    )
+    search = Evolution(population_size=20, max_generations=2)
+    tree = DecisionTreeClassifier(max_depth=3, min_samples_leaf=10)
+    clf = EMSCOClassifier(HEART.prices, estimator=tree, search=search, validation=0.3, random_state=0)
+    clf.fit(HEART.data, HEART.target)
+    X, y = held_out()
+    asked.clear()
+    evaluation = clf.evaluate(X, y)
+    n_asked = len(asked)
+    for i, point in enumerate(evaluation.points):
+        decisions = clf.use(i).decide(X)
+        assert point.mean_cost == pytest.approx(decisions.cost.mean())
+        assert point.coverage == decisions.conclusive.mean()
+        assert sum(point.right) == (decisions.conclusive & (decisions.label.data == np.asarray(y))).sum()
+    assert n_asked <= len(clf.deployed_.models) < len(asked) - n_asked

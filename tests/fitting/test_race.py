@@ -141,7 +141,7 @@ def test_the_number_of_affordable_sets_is_counted_and_falls_with_rows_classes_an
 
 def test_what_is_asked_quickly_is_trained_once_and_finds_what_matters():
     X, y = crossed()
-    quick = Quick(rehearsed(X, y), "deep", seed=0, n_jobs=1)
+    quick = Quick(rehearsed(X, y), "deep", 30, seed=0, n_jobs=1)
     asked = []
     train = quick._trainer.train
     quick._trainer.train = lambda sets: asked.append(len(sets)) or train(sets)

@@ -31,7 +31,7 @@ from emsco.data.table import Table
 from emsco.datasets import load_heart_failure
 from emsco.exceptions import EmscoError, InvalidParameterError, RareClassWarning
 from emsco.fitting.probes import settle
-from emsco.fitting.rehearsal import Rehearsal, prepare
+from emsco.fitting.rehearsal import Rehearsal
 from emsco.prices.prices import resolve
 from emsco.scoring.judge import sureness
 from emsco.stages.recipe import Recipe
@@ -78,7 +78,7 @@ def test_confidences_are_those_of_scikit_learns_cross_val_predict(n_classes):
     X, y = drawn(1, n_classes=n_classes)
     splitter = StratifiedKFold(4, shuffle=True, random_state=0)
     folds = make_folds(splitter, y, np.arange(n_classes), np.random.default_rng(0))
-    setup = prepare(rehearse(X, y, folds), Recipe(C=0.5), seed=0, n_jobs=1)
+    setup = rehearse(X, y, folds).prepared(Recipe(C=0.5), seed=0, n_jobs=1)
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.5, tol=1e-10, max_iter=10_000))
     order = np.concatenate([judges for _, judges in folds])
     for columns in ([0, 1, 2, 3], [2]):

@@ -46,6 +46,8 @@ SECTIONS = {  # of the options, each by its first one
     "output": "Run and output",
 }
 
+_MOST_TESTED = 100_000  # rows
+
 
 class _InSections(Command):
     """A command whose options stand under headings."""
@@ -190,7 +192,13 @@ class _StageEncoding(click.Choice[str]):
     "number of folds, such as 5.  [default: best: 5, paper: a third]",
 )
 @click.option("--refit", is_flag=True, help="With a share: after the search, train on the validation rows, too.")
-@click.option("--test-size", type=float, default=0.25, show_default=True, help="Share of the rows held out as a test.")
+@click.option(
+    "--test-size",
+    type=float,
+    default=0.25,
+    show_default=True,
+    help="Share of the rows held out as a test; at most 100,000 of them.",
+)
 @click.option("--test", type=FILE, metavar="FILE", help="Hold out no rows; test on this file.")
 @click.option("--no-test", is_flag=True, help="Hold out no rows, and get no unbiased figures.")
 # Choice of the design
@@ -241,7 +249,7 @@ def fit(context: click.Context, /, **given: Any) -> int:
         file.require([options.target, *options.drop])
         features = [name for name in file.names if name != options.target and name not in options.drop]
         prices = _prices(options, features)
-        X, y, n_rows = read_labelled(file, features, options.target)
+        X, y, n_rows = read_labelled(file, features, options.target, seed=options.seed)
         learn, held_out = _held_out(y, 0.0 if options.test or options.no_test else options.test_size, options.seed)
     _check_columns(X, y)
     clf = classifier_of(options, prices, y[learn])
@@ -339,6 +347,7 @@ def _held_out(y: Any, share: float, seed: int) -> tuple[Any, Any]:
     if not 0 < share < 1:
         raise click.UsageError(f"--test-size must be a share between 0 and 1, such as 0.25; got {share:g}.")
     codes, classes = check_target(y, len(y))
+    share = min(share, _MOST_TESTED / len(y))
     return split_rows(codes, float(share), np.random.default_rng(seed), classes)
 
 

@@ -53,20 +53,32 @@ def chosen_point(clf: Any, choice: str | dict[str, Any]) -> int:
 
 
 def read_labelled(
-    file: Any, features: list[str], target: str, numbers: list[str] | None = None
+    file: Any, features: list[str], target: str, numbers: list[str] | None = None, *, seed: int | None = None
 ) -> tuple[Any, Any, int]:
-    """Return features and labels of the rows that have a label, and how many rows these are."""
+    """Return features and labels of the rows that have a label, and how many rows these are.
+
+    With a seed, a sample of a very large file is read.
+    """
     import numpy as np
 
+    from emsco.data.files import MAX_ROWS
     from emsco.data.table import Table
 
-    table = file.read([*features, target], numbers=numbers)
     if not features:
         raise click.UsageError(f"{file.path} has no column but {target}: there is nothing to predict it from.")
+    if seed is not None and file.may_be_large:
+        table, n_known = file.sample([*features, target], target, MAX_ROWS, numbers=numbers, seed=seed)
+        if table.num_rows < n_known:
+            show_warning(
+                f"{file.path} has {n_known:,} rows with a label; {table.num_rows:,} of them are used, drawn at random, "
+                "each label in proportion."
+            )
+    else:
+        table = file.read([*features, target], numbers=numbers)
     known = np.flatnonzero(~np.asarray(table.column(target).is_null()))
     if known.size < table.num_rows:
         show_warning(f"{table.num_rows - known.size} rows of {file.path} have no {target}; they are left out.")
-    table = table.take(known)
+        table = table.take(known)
     y = Table(table.select([target])).column(0)
     if y.dtype.kind == "f" and y.size and (y == np.floor(y)).all():
         y = y.astype(np.int64)

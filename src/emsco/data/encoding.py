@@ -348,12 +348,17 @@ class Encoder:
         """Encode the given rows of one column of a table into its rows of ``out`` (n_encoded, n_rows)."""
         self.codes[column].encode(values[rows], rows, out[self.starts[column] : self.starts[column + 1]])
 
-    def encode(self, table: Table, rows: Rows) -> NDArray[np.float64]:
+    def encode(self, table: Table, rows: Rows, dtype: type[np.floating[Any]] = np.float64) -> NDArray[Any]:
         """Return the encoded table, (n_encoded, n_rows), one row per encoded column."""
         n_rows = len(np.arange(table.n_rows)[rows])
-        out = np.empty((self.n_encoded, n_rows))
-        for c in range(len(self.codes)):
-            self.encode_column(c, table.column(c), rows, out)
+        out = np.empty((self.n_encoded, n_rows), dtype=dtype)
+        for c, code in enumerate(self.codes):
+            if dtype is np.float64:
+                self.encode_column(c, table.column(c), rows, out)
+                continue
+            encoded = np.empty((len(code.names), n_rows))
+            code.encode(table.column(c)[rows], rows, encoded)
+            out[self.starts[c] : self.starts[c + 1]] = encoded
         return out
 
 

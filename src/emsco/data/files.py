@@ -13,6 +13,9 @@ from emsco.exceptions import FileError, MissingDependencyError
 
 MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "?")
 BLOCK_ROWS = 2**16
+MAX_ROWS = 2_000_000  # of which a fit learns; of larger files a sample is read
+_RARE = 1_000  # rows of each label that a sample has, if there are as many
+_LARGE_TEXT = 2**28  # bytes
 MAX_TABLE_BYTES = 2**32  # of a table that is read whole,
 _MAX_EXPANSION = 50  # times the size of its file if that is compressed; tables have 3 to 20,
 _EXPANDED_BYTES = 2**28  # and small ones may have more
@@ -77,6 +80,60 @@ class TableFile:
         if not blocks:
             raise FileError(f"{self.path} has no rows.")
         return self._typed(_without_views(pyarrow.Table.from_batches(blocks)), numbers)
+
+    @property
+    def may_be_large(self) -> bool:
+        """Whether there may be more rows than `MAX_ROWS`."""
+        if not self.is_parquet:
+            return self._size > _LARGE_TEXT or _is_compressed(self.path)
+        from pyarrow import parquet
+
+        return bool(parquet.read_metadata(self.path).num_rows > MAX_ROWS)
+
+    def sample(
+        self, columns: Sequence[str], target: str, n_rows: int, *, numbers: Sequence[str] | None = None, seed: int = 0
+    ) -> tuple[Any, int]:
+        """Return some rows of the file, drawn at random, each label in proportion, and how many rows have a label.
+
+        The file is read twice, a block at a time, so that it may be larger than the memory. Of rare labels more rows
+        are kept. If there are no more rows than asked for, all are returned.
+
+        Parameters
+        ----------
+        columns, numbers
+            As in ``read``.
+        target : str
+            The column of the labels. Rows without one are left out.
+        n_rows : int
+        seed : int
+            Of the draw.
+        """
+        import numpy as np
+        import pyarrow
+
+        code_of: dict[Any, int] = {None: -1}
+        parts = []
+        for block in self._blocks([target]):
+            coded = block.column(0).dictionary_encode()
+            known = np.array([code_of.setdefault(each, len(code_of) - 1) for each in coded.dictionary.to_pylist()])
+            parts.append(np.append(known, -1)[coded.indices.fill_null(known.size).to_numpy()].astype(np.int32))
+        codes = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int32)
+        kept, n_known, rng = codes >= 0, int((codes >= 0).sum()), np.random.default_rng(seed)
+        if n_known > n_rows:
+            for code in range(len(code_of) - 1):
+                rows = np.flatnonzero(codes == code)
+                n = max(round(n_rows * rows.size / n_known), min(_RARE, rows.size))
+                kept[rng.permutation(rows)[n:]] = False
+        blocks, done, n_bytes = [], 0, 0
+        for block in self._blocks(columns):
+            part = block.filter(pyarrow.array(kept[done : done + block.num_rows]))
+            done += block.num_rows
+            n_bytes += part.nbytes
+            self._check_size(n_bytes)
+            blocks.append(part)
+        if not blocks:
+            raise FileError(f"{self.path} has no rows.")
+        return self._typed(_without_views(pyarrow.Table.from_batches(blocks)), numbers), n_known
 
     def _check_size(self, n_bytes: int) -> None:
         """Raise if so many bytes in memory are too many."""

@@ -1,6 +1,6 @@
 """Trained stages and new rows -> Decisions. A row is read no further than it has paid."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -140,6 +140,9 @@ class Decisions:
         return frame if self.index is None else frame.set_axis(self.index, axis=0)
 
 
+Said = tuple[FloatArray, NDArray[np.uint8]]  # confidences and class indices, row by row
+
+
 class Outcomes(NamedTuple):
     """What becomes of each row, in arrays of shape (n_rows,).
 
@@ -236,6 +239,43 @@ class TrainedCascade:
         else:
             task(first)
         return found
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether a compiled walk decides tables of numbers."""
+        return self._compiled is not None
+
+    def answers(
+        self, stage: int, table: Table, column_of: Sequence[int | None]
+    ) -> tuple[FloatArray, NDArray[np.uint8]]:
+        """Return what one stage says of every row: confidence and code."""
+        asked, confidence = self.stages[stage], np.empty(table.n_rows)
+        code, columns = np.empty(table.n_rows, dtype=np.uint8), {}
+        owned = [c for each in self.stages[: stage + 1] for c in each.new_columns]
+        for start in range(0, table.n_rows, _ROWS_AT_ONCE):
+            part = slice(start, min(start + _ROWS_AT_ONCE, table.n_rows))
+            Z = np.empty((self._encoder.n_encoded, part.stop - start))
+            for c in owned:
+                if c not in columns:
+                    columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, stage)
+                self._encoder.encode_column(c, columns[c], part, Z)
+            confidence[part], code[part] = outcomes_of(self._ask(asked.model, Z[asked.encoded_columns].T))
+        return confidence, code
+
+    def walked(self, ask: Callable[[int], Said], threshold: Threshold, n_rows: int) -> Outcomes:
+        """Return what becomes of each row, given what each stage says of every row."""
+        rule, last = as_rule(threshold), len(self.stages) - 1
+        confidence, code = np.empty(n_rows), np.empty(n_rows, dtype=np.intp)
+        stage = np.full(n_rows, last, dtype=np.intp)
+        waiting = np.ones(n_rows, dtype=np.bool_)
+        for j in range(last + 1):
+            sure, said = ask(j)
+            leaving = waiting if j == last else waiting & rule.confident(sure, said, j)
+            confidence[leaving], code[leaving], stage[leaving] = sure[leaving], said[leaving], j
+            waiting = waiting & ~leaving
+            if not waiting.any():
+                break
+        return Outcomes(confidence, code, stage, rule.confident(confidence, code, stage), self.paid.take(stage))
 
     def _numbers(self, table: Table, column_of: Sequence[int | None]) -> Numbers | None:
         """Return the columns that the stages buy, in their order, if the compiled walk can read them."""

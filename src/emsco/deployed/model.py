@@ -17,7 +17,7 @@ from emsco.arrays import FloatArray, IntArray
 from emsco.data.encoding import Encoder
 from emsco.data.labels import plain_classes, plain_labels
 from emsco.data.table import Table
-from emsco.deployed.decide import Decisions, Stage, TrainedCascade
+from emsco.deployed.decide import Decisions, Outcomes, Said, Stage, TrainedCascade
 from emsco.deployed.evaluation import Evaluation, check_truth, result_of
 from emsco.deployed.running import check_no_loop, check_run, is_async, run_in_loop, run_in_threads
 from emsco.deployed.session import Accept, Acquire, Itinerary, Reject, Session, continue_session
@@ -30,6 +30,8 @@ from emsco.scoring.front import Front
 from emsco.scoring.outlook import Outlook
 from emsco.scoring.rejection import RejectRule, as_rule
 from emsco.stages.base import StageModel
+
+_ANSWERS_BYTES = 2**30  # of what stages say, that an evaluation keeps
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,7 +261,9 @@ class Deployed:
         self, table: Table, cascade: TrainedCascade, rule: RejectRule, *, n_jobs: int | None = None
     ) -> Decisions:
         """Return what stages of this model, those in use or others, decide by a rule."""
-        found = cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs)
+        return self._decisions(cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs), table)
+
+    def _decisions(self, found: Outcomes, table: Table) -> Decisions:
         label = np.ma.MaskedArray(self._labels(found.code), mask=~found.conclusive)
         return Decisions(label, found.conclusive, found.confidence, found.stage, found.cost, table.index)
 
@@ -343,14 +347,32 @@ class Deployed:
         """Judge every point on rows that neither training nor search saw, and buying everything."""
         table = Table(X)
         truth = check_truth(plain_labels(y), self.classes, table.n_rows)
+        column_of, n_rows = self.positions(table), table.n_rows
+        known: dict[bytes, Said] = {}  # points share feature sets: each is asked once
 
         def result(design: IntArray, rule: RejectRule) -> Any:
-            cascade = self.cascade_of(design)
-            return result_of(self.decisions(table, cascade, rule), truth, self.classes, cascade.paid.tolist())
+            cascade, sets = self.cascade_of(design), acquired_sets(design[None])[0][0]
+            if cascade.is_compiled:
+                decisions = self.decisions(table, cascade, rule)
+            else:
+
+                def ask(stage: int) -> Said:
+                    key = set_key(sets[stage])
+                    if key not in known:
+                        if len(known) * 9 * n_rows > _ANSWERS_BYTES:
+                            known.pop(next(iter(known)))
+                        known[key] = cascade.answers(stage, table, column_of)
+                    return known[key]
+
+                decisions = self._decisions(cascade.walked(ask, rule, n_rows), table)
+            return result_of(decisions, truth, self.classes, cascade.paid.tolist())
 
         at_once = np.zeros(self.prices.n_units, dtype=np.int64)
+        points: list[Any] = [None] * len(self.designs)
+        for i in np.lexsort(self.designs.T[::-1]).tolist():
+            points[i] = result(self.designs[i], self.rules[i])
         return Evaluation(
-            points=tuple(result(design, rule) for design, rule in zip(self.designs, self.rules, strict=True)),
+            points=tuple(points),
             everything=result(at_once, self.rule_of_everything),
             always=result(at_once, as_rule(0.0)),
             classes=tuple(self.classes.tolist()),

@@ -81,8 +81,9 @@ def _warn_of_weak_evidence(front: Front, point: int) -> None:
     share, (low, high) = outlook.n_rows[largest] / sum(outlook.n_rows), outlook.interval("accuracy")
     if low <= share:
         warn(
-            f"too few rows to tell: the point in use is right for {front.accuracy[point]:.1%} of the rows that chose "
-            f"it and for {outlook.accuracy:.1%} ({low:.1%} to {high:.1%}) of rows that did not; always answering "
-            f"{front.classes[largest]!r} is right for {share:.1%}. Add rows, or features that tell more.",
+            "too few rows to tell whether labels are right more often than a constant answer: the point in use is "
+            f"right for {front.accuracy[point]:.1%} of the rows that chose it and for {outlook.accuracy:.1%} "
+            f"({low:.1%} to {high:.1%}) of rows that did not; always answering {front.classes[largest]!r} is right for "
+            f"{share:.1%}. Add rows, or features that tell more.",
             WeakEvidenceWarning,
         )

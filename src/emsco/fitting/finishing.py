@@ -1,12 +1,15 @@
 """After the search: the front of what final stages, and thresholds of their own, make of the designs it found."""
 
+from typing import Protocol
+
 import numpy as np
 
 from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.designs.partition import distinct_sets, stage_counts
 from emsco.fitting.clock import Clock
+from emsco.fitting.forecast import n_placed
 from emsco.fitting.limited import LimitedPace
-from emsco.fitting.race import Quick
+from emsco.fitting.timing import Timing
 from emsco.scoring.front import Front, spread
 from emsco.scoring.judge import Judge, Task
 from emsco.search.base import TimeUpError
@@ -15,10 +18,42 @@ from emsco.search.chains import MOST_LOOKED_FOR, SHORTLIST, Sureness, finest, me
 SETS_AT_ONCE = 16  # trained between two signs of progress
 _MOST_FINAL = 30  # designs of a front whose stages are trained again by a final learner of the user's
 _MERGED_CELLS = 2**23  # designs x units that need no other feature sets than those trained: 64 MiB
-_MOST_MERGED = 12_000  # designs
-_FEW_STEPS = 2**28  # samples x designs beyond which fewer designs are looked at
+_FEWEST_MERGED, _MOST_MERGED = 250, 12_000  # designs
+_FEW_STEPS = 2**26  # samples x designs beyond which fewer designs are looked at
 _STAGES = 3  # of a typical design
 _FEWEST = 4  # feature sets of final stages; for fewer, a final learner is not worth it
+
+
+class Asked(Protocol):
+    """How sure a learner is of feature sets, and how long it takes to ask."""
+
+    def __call__(self, sets: BoolArray) -> FloatArray:
+        """Return how sure it is."""
+
+    def seconds(self, sets: BoolArray) -> FloatArray:
+        """Return how long it will take to ask for each of the sets."""
+
+
+class Asking:
+    """Asks a judge.
+
+    Parameters
+    ----------
+    judge : Judge
+    timing : Timing
+        Of its learner.
+    """
+
+    def __init__(self, judge: Judge, timing: Timing) -> None:
+        self._judge, self._timing = judge, timing
+
+    def __call__(self, sets: BoolArray) -> FloatArray:
+        """Return how sure the learner is."""
+        return self._judge.sureness(sets)
+
+    def seconds(self, sets: BoolArray) -> FloatArray:
+        """Return how long it will take to ask for each of the sets."""
+        return np.where(self._judge.cache.knows(sets), 0.0, self._timing.seconds(sets))
 
 
 def pool(
@@ -27,8 +62,9 @@ def pool(
     final: Judge,
     *,
     chains: bool,
-    quick: Quick | None,
     clock: Clock,
+    asked: Asked | None = None,
+    n_sets: int | None = None,
     proxy: Sureness | None = None,
 ) -> IntArray:
     """Return the designs of a search, and others that need few feature sets more.
@@ -46,38 +82,40 @@ def pool(
         Of the learner that is put into use; it may be the same.
     chains : bool
         Whether the fast learner is fast enough to order units.
-    quick : Quick or None
-        How sure the final learner is of sets, approximately and fast; None: ask it itself.
     clock : Clock
+    asked : Asked or None
+        How sure the final learner is of sets, if it orders units, too.
+    n_sets : int or None
+        Feature sets that the final learner trains in reasonable time; None: many.
     proxy : callable or None
         Orders units in place of the learner of the search, if that is slow.
     """
-    task, designs, strong, most = final.task, front.designs, None, MOST_LOOKED_FOR
+    task, designs, most, n_designs = final.task, front.designs, MOST_LOOKED_FOR, _MOST_FINAL
+    if n_sets is not None:  # a third of the sets for each order, which begin alike, the others for designs
+        most = n_placed(n_sets, task.prices.n_units)
+        n_designs = max(n_sets // 3 // _STAGES, 2)
     if final is not fast:
-        n_designs = _MOST_FINAL
-        if quick is not None:  # a third of the sets for each order, which begin alike, the others for designs
-            most = quick.n_sets // 3
-            n_designs = max(quick.n_sets // 3 // _STAGES, 2)
         designs = designs[spread(front, n_designs)]
-        strong = _showing(final.sureness if quick is None else quick, most, clock)
     if chains:
         sureness: Sureness = fast.sureness if proxy is None else proxy
-        found = orders(sureness, task.prices, strong, most=most, ends_early=quick is not None)
+        strong = None if asked is None else _showing(asked, most, clock)
+        found = orders(sureness, task.prices, strong, most=most, ends_early=n_sets is not None)
         designs = np.concatenate([designs, [finest(order) for order in found]])
     if final is not fast:
         clock.begin("training the final stages")
         _train(distinct_sets(designs), final, clock)
-    return _merged(designs, task, many=final is not fast and quick is None)
+    return _merged(designs, task, many=final is not fast and n_sets is None)
 
 
 def pool_in_time(
     front: Front,
     final: Judge,
     *,
-    quick: Quick | None,
     clock: Clock,
     searching: LimitedPace,
-    finishing: LimitedPace | None,
+    finishing: LimitedPace | None = None,
+    asked: Asked | None = None,
+    n_sets: int | None = None,
 ) -> IntArray:
     """Return as ``pool`` designs of a search and others, but only those that there is time to train.
 
@@ -86,32 +124,32 @@ def pool_in_time(
     front : Front
     final : Judge
         Of the learner that is put into use.
-    quick : Quick or None
     clock : Clock
     searching, finishing : LimitedPace
         What there is time for, of the learner of the search and of the final one, if that is another.
+    asked, n_sets
+        As ``pool`` has them.
     """
     task, designs = final.task, front.designs
     if finishing is None:
         designs = np.concatenate([designs, [finest(order) for order in searching.orders()]])
         return _merged(designs, task, many=False)
     final.cache.slots(np.ones((1, task.prices.n_units), dtype=np.bool_))  # which also tells how fast the learner is
-    n_sets = finishing.n_typical()
-    if n_sets < _FEWEST:
+    n_typical = finishing.n_typical()
+    if n_typical < _FEWEST:
         raise TimeUpError
-    most = min(n_sets // 3, MOST_LOOKED_FOR if quick is None else quick.n_sets // 3)
-    asked: Sureness = final.sureness if quick is None else quick
-    seconds = finishing.seconds if quick is None else quick.seconds
+    most = min(n_typical // 3, MOST_LOOKED_FOR if n_sets is None else n_placed(n_sets, task.prices.n_units))
     until = clock.left() / 3
 
     def affords(sets: BoolArray) -> bool:
-        return searching.asking(sets) + float(seconds(sets[:SHORTLIST]).sum()) <= clock.left() - until
+        seconds = 0.0 if asked is None else float(asked.seconds(sets[:SHORTLIST]).sum())
+        return searching.asking(sets) + seconds <= clock.left() - until
 
-    strong = _showing(asked, most, clock)
+    strong = None if asked is None else _showing(asked, most, clock)
     found = orders(searching.sureness, task.prices, strong, most=max(most, 1), ends_early=True, affords=affords)
     clock.begin("training the final stages")
     found = [finishing.trained(order, clock.left() / (len(found) + 1 - i)) for i, order in enumerate(found)]
-    designs = designs[spread(front, max(n_sets // 3 // _STAGES, 2))]
+    designs = designs[spread(front, max(n_typical // 3 // _STAGES, 2))]
     designs = designs[: finishing.n_designs(designs)]
     _train(distinct_sets(designs), final, clock)
     return _merged(np.concatenate([designs, [finest(order) for order in found]]), task, many=False)
@@ -131,7 +169,7 @@ def _merged(designs: IntArray, task: Task, *, many: bool) -> IntArray:
     """Return designs, and those that merge their stages: as many as memory allows, or fewer."""
     n_merged = _MERGED_CELLS // designs.shape[1]
     if not many:
-        n_merged = min(n_merged, _MOST_MERGED, max(_FEW_STEPS // task.y.size, 500))
+        n_merged = min(n_merged, _MOST_MERGED, max(_FEW_STEPS // task.y.size, _FEWEST_MERGED))
     each = max(n_merged // len(designs), 1)
     parts = [merged(design, max_stages=task.max_stages, removal=task.removal, most=each) for design in designs]
     allowed = designs[stage_counts(designs) <= task.max_stages]

@@ -30,7 +30,14 @@ _ASKED = 5  # feature sets that a slow learner is asked of for each place in an 
 _MERGED, _FEW_MERGED = 12_000, 1_500  # designs that are made of those of logistic, and of slower stages
 _PROMISING, _FEW_PROMISING = 900, 120  # of these, designs whose thresholds are all looked at
 _POINTS = 1_000
+WIDE = 100  # units, which are many
+_FEWEST_PLACED, _PLACED_OF_MANY = 10, 12
 _FRONT_SETS = 60  # feature sets of a front of logistic stages
+
+
+def n_placed(n_sets: int, n_units: int) -> int:
+    """Return how many units get their place in an order, if so many feature sets are trained: a third, but not few."""
+    return max(n_sets // 3, _FEWEST_PLACED if n_units <= WIDE else _PLACED_OF_MANY)
 
 
 def typical_sets(n_units: int, sizes: NDArray[Any]) -> BoolArray:
@@ -134,7 +141,7 @@ def _concluded(task: Task, timing: Timing, *, slow: bool, n_sets: int = _FRONT_S
     training = n_sets * float(timing.model_seconds(half)[0]) + _POINTS * point_seconds(task)
     if not task.tunes:
         return {"training the front": training}
-    n_merged = min(_FEW_MERGED if slow else _MERGED, max(2**28 // task.y.size, 500))
+    n_merged = min(_FEW_MERGED if slow else _MERGED, max(2**26 // task.y.size, 250))
     n_promising = _FEW_PROMISING if slow else _PROMISING
     choosing = walking_seconds(task, n_merged) + _PER_DESIGN * n_merged + n_promising * counting_seconds(task)
     return {"choosing thresholds": choosing, "training the front": training}

@@ -17,7 +17,7 @@ from emsco.exceptions import InvalidParameterError, SuspiciousColumnWarning
 from emsco.fitting.aside import set_aside
 from emsco.fitting.pipeline import Given
 from emsco.fitting.promising import answering, promise_of_each
-from emsco.fitting.rehearsal import Rehearsal, prepare
+from emsco.fitting.rehearsal import Rehearsal
 from emsco.fitting.training import train_sets
 from emsco.prices.prices import resolve
 from emsco.promises.policy import ThresholdPolicy, policy_of
@@ -48,7 +48,7 @@ def fit_design(parameters: Mapping[str, Any], given: Given) -> Deployed:
 
     def trained(rows: Rows) -> Deployed:
         rehearsal = Rehearsal(aside.table, aside.codes, aside.classes.size, prices, None, learn=rows)
-        setup = prepare(rehearsal, recipe, seed=seed, n_jobs=n_jobs)
+        setup = rehearsal.prepared(recipe, seed=seed, n_jobs=n_jobs)
         sets = distinct_sets(design[None])
         models = dict(zip(map(set_key, sets), train_sets(setup.trainer, sets), strict=True))
         named, rules = table.named, ()

@@ -78,6 +78,12 @@ class Memory:
         self._checkpoint.set_fact("scores", json.dumps([[*each, score] for each, score in scores.items()]))
         self._checkpoint.set_fact("compared", "all" if settled else _IN_PART)
 
+    def keep_rows(self, n_rows: int) -> None:
+        """Remember how many rows judge in the search; a time limit may leave another choice of them."""
+        if self._checkpoint.fact("rows") not in (None, str(n_rows)):
+            self._checkpoint.forget()
+        self._checkpoint.set_fact("rows", str(n_rows))
+
     def store(self, final: Recipe | None = None) -> Store:
         """Return where the feature sets of the search, or of a final learner, are kept."""
         return self._checkpoint if final is None else Shelf(self._checkpoint, identity_of(final))

@@ -4,7 +4,8 @@
 numbers together are the variance of their difference. Thousands of points are tried, so the cheapest of those that seem
 as good as buying everything are there by luck, too, and worse on new rows. Therefore a point must gain more than it
 loses by two standard errors, unless it gives the same labels; a single class may lose half a standard error. Measured,
-the points chosen so are as good on new rows as buying everything (docs/defaults.md).
+the points chosen so are as good on new rows as buying everything (docs/defaults.md). With many rows, a thousandth of
+them may be lost besides.
 
 The choice is also made without the rows of each fold and judged on them: this tells what to expect on new rows.
 """
@@ -21,7 +22,7 @@ from emsco.fitting._no_worse import walk_against
 from emsco.fitting.clock import Clock
 from emsco.fitting.finishing import simplified
 from emsco.fitting.forecast import walking_seconds
-from emsco.scoring.choice import OF_A_CLASS
+from emsco.scoring.choice import OF_A_CLASS, tolerated
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.outlook import Outlook
 
@@ -59,11 +60,11 @@ class _Best:
     gained: IntArray | None = None
 
 
-def within(lost: IntArray, gained: IntArray) -> BoolArray:
+def within(lost: IntArray, gained: IntArray, n_rows: IntArray) -> BoolArray:
     """Return where no class, and not all of them together, lose more than they may; classes are the last axis."""
-    by_class = (lost - gained <= OF_A_CLASS * np.sqrt(lost + gained)).all(axis=-1)
+    by_class = (lost - gained <= OF_A_CLASS * np.sqrt(lost + gained) + tolerated(n_rows)).all(axis=-1)
     all_lost, all_gained = lost.sum(axis=-1), gained.sum(axis=-1)
-    together = all_lost - all_gained <= MARGIN * np.sqrt(all_lost + all_gained)
+    together = all_lost - all_gained <= MARGIN * np.sqrt(all_lost + all_gained) + tolerated(n_rows.sum())
     return np.asarray(by_class & together)
 
 
@@ -91,6 +92,7 @@ def choose_no_worse(
     other = at_once.label[0] == task.y
     n_folds = int(folds.max()) + 1
     views = [np.ones(n_folds, dtype=np.bool_), *(np.arange(n_folds) != f for f in range(n_folds))]
+    n_rows = np.array([np.bincount(task.y[folds == f], minlength=task.n_classes) for f in range(n_folds)])
     chosen, *rehearsed = best = [_Best() for _ in views]
     for rows, (left, lost, gained) in _walked(designs, judge, other, folds, np.array(exits), clock):
         part = designs[rows]
@@ -99,7 +101,7 @@ def choose_no_worse(
         for so_far, view in zip(best, views, strict=True):
             spent = (left[:, :, view].sum(axis=2) * paid[:, None]).sum(axis=2)
             losses, gains = lost[:, :, view].sum(axis=2), gained[:, :, view].sum(axis=2)
-            net, allowed = (losses - gains).sum(axis=2), within(losses, gains)
+            net, allowed = (losses - gains).sum(axis=2), within(losses, gains, n_rows[view].sum(axis=0))
             _improve(so_far, rows, allowed, spent, n_stages, n_bought, net, (left, lost, gained))
     assert chosen.left is not None  # buying everything is among the designs, and no worse than itself
     design = simplified(designs[chosen.design][None], chosen.left.sum(axis=0)[None], removal=task.removal)[0]

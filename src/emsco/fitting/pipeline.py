@@ -22,32 +22,29 @@ from emsco.exceptions import BaseRateWarning, InvalidInputError, SearchInterrupt
 from emsco.fitting.aside import SetAside, set_aside
 from emsco.fitting.choosing import by_class, chosen
 from emsco.fitting.clock import Clock
-from emsco.fitting.finishing import pool, pool_in_time
+from emsco.fitting.final import Finished, Found, finish_front
 from emsco.fitting.forecast import forecast
+from emsco.fitting.large import RACED, is_many, sampled, widened
 from emsco.fitting.limited import LimitedPace, counted_in_time, first_choice, search_in_time, trained_in_time
 from emsco.fitting.memory import Memory
-from emsco.fitting.no_worse import MARGIN, choose_no_worse
 from emsco.fitting.probes import probing, settle
 from emsco.fitting.promising import promise_of_each
 from emsco.fitting.proxy import Proxy
-from emsco.fitting.race import Quick, final_stages, race, race_seconds
-from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable, prepare
+from emsco.fitting.race import final_stages, race, race_seconds
+from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable
 from emsco.fitting.settings import Settings, check_chosen
 from emsco.fitting.training import Trained, train_front
-from emsco.fitting.tuning import EXITS, tune
 from emsco.prices.prices import PriceList, check_validation_size, resolve
 from emsco.promises.guarantee import hopeful
-from emsco.promises.own import untuned
-from emsco.scoring.choice import NO_WORSE
-from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
-from emsco.scoring.objectives import PAPER, check_objectives
+from emsco.scoring.objectives import PAPER, Aims, check_objectives
 from emsco.scoring.rejection import RejectRule
 from emsco.search.auto import BARELY, BRIEFLY, Auto
 from emsco.search.base import OUT_OF_TIME, History, Run, Search, Searched, TimeUpError
 from emsco.stages.estimator import check_estimator_usable
 from emsco.stages.recipe import Recipe
 
+_RACED_ROWS, _RACED_CELLS = 5_000, 300_000  # of which all folds tell which final learner is best
 _CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
 
 
@@ -91,17 +88,6 @@ class Streams:
 
 
 @dataclass(frozen=True, eq=False)
-class Finished:
-    """A front whose designs have their final learner and thresholds, and the default choice, if there is one."""
-
-    front: Front
-    pick: int | None
-    judge: Judge
-    setup: Setup
-    complete: bool
-
-
-@dataclass(frozen=True, eq=False)
 class Fitted:
     """A deployed front, any point of which can be put into use, and how to choose one."""
 
@@ -127,21 +113,44 @@ def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = 
     aside = set_aside(
         settings.policy, read.table, read.codes, read.classes, given.X_cal, given.y_cal, streams.calibration
     )
-    rehearsal = rehearse(settings, aside, read.prices, given, streams.split, clock)
-    task = make_task(settings, rehearsal, aside.classes, read.max_stages)
+    everyone = rehearse(settings, aside, read.prices, given, streams.split, clock)
+    sample = _sample(settings, everyone)
+    task = make_task(settings, sample, aside.classes, read.max_stages)
+
+    def task_of(rehearsal: Rehearsal) -> Task:
+        return (
+            task if rehearsal is sample else replace(task, y=(y := rehearsal.y), aims=_aims(settings, y, aside.classes))
+        )
+
     if memory is not None:
-        memory.claim(settings, task, rehearsal)
-    setup, final = settle_recipe(settings, rehearsal, task, aside.classes, streams.recipe, memory)
+        memory.claim(settings, task, sample)
+    tried = sample.scout()
+    raced = sample if sample.is_at_most(_RACED_ROWS, _RACED_CELLS) else tried
+    if sample is not everyone:
+        raced = sampled(everyone, np.random.default_rng(settings.seed), RACED).scout()
+    recipe, final = settle_recipe(settings, tried, raced, task_of(tried), aside.classes, streams.recipe, memory)
+    wide = sample
+    if sample is not everyone:
+        final = recipe if final is None else final
+        wide = widened(everyone, final, tried.problems(final.encoding)[0][0], np.random.default_rng(settings.seed))
+    scout = sample if final is None else sample.scout()
+    _expect(settings, task_of(scout), scout, recipe, wide, final)
+    for rehearsal in (tried, raced):
+        rehearsal.forget(but=recipe.encoding)
+    setup = scout.prepared(recipe, seed=settings.seed, n_jobs=settings.n_jobs)
+    if memory is not None:
+        memory.keep_rows(scout.y.size)
     store = None if memory is None else memory.store()
-    judge = Judge(task, setup.trainer, store, fast=settings.estimator is None)
+    judge = Judge(task_of(scout), setup.trainer, store, fast=settings.estimator is None)
     history: History = []
     journal = None if memory is None else memory.journal(history)
     run = Run(streams.search, n_threads(settings.n_jobs), clock, history, journal)
-    proxy = make_proxy(settings, task, setup, rehearsal)
-    pace = LimitedPace(clock, judge, setup.trainer.timing, partial(Proxy, rehearsal, setup.recipe.encoding), proxy)
+    proxy = make_proxy(settings, task, setup, scout)
+    pace = LimitedPace(clock, judge, setup.trainer.timing, partial(Proxy, scout, recipe.encoding), proxy)
     searched = search(settings, judge, run, setup, pace, _picked(settings, task, proxy, takes_over=final is not None))
-    finished = finish_front(settings, searched.front, judge, setup, final, rehearsal, memory, proxy, pace)
-    conclude = partial(deploy, settings, given, read, aside, rehearsal, run, searched, finished)
+    found = Found(searched.front, judge, setup, scout, proxy, pace)
+    finished = finish_front(settings, found, final, wide, task_of, memory)
+    conclude = partial(deploy, settings, given, read, aside, run, searched, finished)
     try:
         return conclude()
     except KeyboardInterrupt:
@@ -152,6 +161,13 @@ def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = 
             SearchInterruptedWarning,
         )
         return fitted
+
+
+def _sample(settings: Settings, everyone: Rehearsal) -> Rehearsal:
+    """Return the rows that are searched: all, unless there are many and no search was asked for."""
+    if not is_many(everyone) or not isinstance(settings.search, Auto):
+        return everyone
+    return sampled(everyone, np.random.default_rng(settings.seed))
 
 
 def read_table(settings: Settings, given: Given) -> Read:
@@ -188,7 +204,7 @@ def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], m
     """Say which designs are looked for, and what they are to be good at."""
     y = rehearsal.y
     check_validation_size(y.size)
-    aims = check_objectives(settings.objectives, np.bincount(y, minlength=classes.size), plain_classes(classes))
+    aims = _aims(settings, y, classes)
     check_chosen(settings.choose, settings.best, PAPER if aims is None else aims.names, plain_classes(classes))
     shares = np.bincount(y, minlength=classes.size) / y.size
     rule = RejectRule.of(settings.policy.search_rule(classes, float(shares.max())).bars[:max_stages])
@@ -198,6 +214,10 @@ def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], m
     task = Task(y, classes.size, rehearsal.prices, rule, aims, max_stages, removal, settings.cache_bytes, tunes)
     settings.search.check(task)
     return task
+
+
+def _aims(settings: Settings, y: IntArray, classes: NDArray[Any]) -> Aims | None:
+    return check_objectives(settings.objectives, np.bincount(y, minlength=classes.size), plain_classes(classes))
 
 
 def _warn_of_base_rate(rule: RejectRule, classes: NDArray[Any], shares: FloatArray, clock: Clock) -> None:
@@ -217,11 +237,12 @@ def _warn_of_base_rate(rule: RejectRule, classes: NDArray[Any], shares: FloatArr
 def settle_recipe(
     settings: Settings,
     rehearsal: Rehearsal,
+    raced: Rehearsal,
     task: Task,
     classes: NDArray[Any],
     rng: np.random.Generator,
     memory: Memory | None,
-) -> tuple[Setup, Recipe | None]:
+) -> tuple[Recipe, Recipe | None]:
     """Return how stages learn in the search, and how the stages of the front learn if that differs."""
     clock, n_jobs = rehearsal.clock, settings.n_jobs
     plain = Recipe(settings.estimator, products=settings.products)
@@ -234,18 +255,16 @@ def settle_recipe(
             by_worth=task.tunes,
             fast=Recipe(products=settings.products).is_batched(rehearsal.problems("linear")[0][0]),
         )
-        _expect(settings, task, rehearsal, plain, chance=0.5)
+        _expect(settings, task, rehearsal, plain, rehearsal, chance=0.5)
         clock.begin("comparing learners")
         scores = {} if memory is None else memory.scores()
         options: dict[str, Any] = {"encoding": settings.encoding, "C": settings.C, "n_jobs": n_jobs}
         recipe = settle(rehearsal, plain, **options, score=probes.score, sets=probes.sets, known=scores)
         if memory is not None:
             memory.keep_recipe(recipe, scores, settled="comparing learners" not in clock.cuts)
-    _expect(settings, task, rehearsal, recipe, chance=0.5)
-    final = _final_recipe(settings, recipe, rehearsal, classes)  # what is wrong with it is said before the search
-    rehearsal.forget(but=recipe.encoding)
-    _expect(settings, task, rehearsal, recipe, final)
-    return prepare(rehearsal, recipe, seed=settings.seed, n_jobs=n_jobs), final
+    _expect(settings, task, rehearsal, recipe, rehearsal, chance=0.5)
+    final = _final_recipe(settings, recipe, raced, classes)  # what is wrong with it is said before the search
+    return recipe, final
 
 
 def _races(settings: Settings) -> bool:
@@ -259,18 +278,22 @@ def _expect(
     task: Task,
     rehearsal: Rehearsal,
     recipe: Recipe,
+    wide: Rehearsal,
     final: Recipe | None = None,
     *,
     chance: float = 1.0,
 ) -> None:
-    """Tell the clock how long the phases from the search on will take; before the race with a chance of each end."""
+    """Tell the clock how long the phases from the search on will take; before the race with a chance of each end.
+
+    ``rehearsal`` is that of the search, ``wide`` that of final stages.
+    """
     n_jobs, fast = settings.n_jobs, settings.estimator is None
     searching = _picked(settings, task, None, takes_over=final is not None)
     if isinstance(searching, Auto):
         searching = searching.picked(task, fast=fast)
     timing, stages = rehearsal.timing(recipe, n_jobs=n_jobs), None
     if final is not None or (chance < 1 and _races(settings)):
-        stages = final_stages(rehearsal, final, n_jobs=n_jobs)
+        stages = final_stages(wide, final, rehearsal, n_jobs=n_jobs)
     seconds = forecast(task, searching, timing, fast=fast, final=stages, chance=chance)
     if chance < 1 and _races(settings):
         seconds["racing final learners"] = race_seconds(rehearsal, recipe, n_jobs=n_jobs)
@@ -363,109 +386,18 @@ def _in_time(settings: Settings, judge: Judge, run: Run, setup: Setup, pace: Lim
     return short
 
 
-def finish_front(
-    settings: Settings,
-    front: Front,
-    judge: Judge,
-    setup: Setup,
-    final: Recipe | None,
-    rehearsal: Rehearsal,
-    memory: Memory | None,
-    proxy: Proxy | None,
-    pace: LimitedPace,
-) -> Finished:
-    """Give the designs of a front their final learner and their thresholds.
-
-    Ctrl-C leaves those of the search, and so does a time limit if it is too short.
-    """
-    clock, complete = rehearsal.clock, True
-    if final is not None:
-        clock.begin("ordering features")
-        try:
-            return _with_final(settings, front, judge, final, rehearsal, memory, proxy, pace)
-        except TimeUpError:
-            complete = False
-            clock.cut("final stages were not trained; those in use are of the search")
-        except KeyboardInterrupt:
-            complete = False
-            clock.warn(
-                "interrupted while the final stages were trained; those in use are of the search.",
-                SearchInterruptedWarning,
-            )
-    if not settings.policy.tunes:
-        return Finished(front, None, judge, setup, complete)
-    clock.begin("ordering features")
-    try:
-        if clock.affords_all():
-            designs = pool(front, judge, judge, chains=judge.fast, quick=None, clock=clock, proxy=proxy)
-        else:
-            designs = pool_in_time(front, judge, quick=None, clock=clock, searching=pace, finishing=None)
-        return Finished(*_front_of(settings, designs, judge, rehearsal), judge, setup, complete)
-    except KeyboardInterrupt:
-        bar = judge.task.rule.bars[0][0]
-        clock.warn(
-            f"interrupted while thresholds were chosen; all are {bar:.4g}, as in the search.", SearchInterruptedWarning
-        )
-        return Finished(untuned(front, bar), None, judge, setup, complete)
-
-
-def _with_final(
-    settings: Settings,
-    front: Front,
-    judge: Judge,
-    final: Recipe,
-    rehearsal: Rehearsal,
-    memory: Memory | None,
-    proxy: Proxy | None,
-    pace: LimitedPace,
-) -> Finished:
-    """Give the designs of a front a final learner."""
-    clock = rehearsal.clock
-    again = prepare(rehearsal, final, seed=settings.seed, n_jobs=settings.n_jobs)
-    strong = Judge(judge.task, again.trainer, None if memory is None else memory.store(final), fast=False)
-    quick = None
-    if final.kind is not None:
-        quick = Quick(rehearsal, final.kind, seed=settings.seed, n_jobs=settings.n_jobs)
-    if clock.affords_all():
-        designs = pool(front, judge, strong, chains=judge.fast, quick=quick, clock=clock, proxy=proxy)
-    else:
-        finishing = LimitedPace(clock, strong, again.trainer.timing, partial(Proxy, rehearsal, final.encoding))
-        designs = pool_in_time(front, strong, quick=quick, clock=clock, searching=pace, finishing=finishing)
-    return Finished(*_front_of(settings, designs, strong, rehearsal), strong, again, complete=True)
-
-
-def _front_of(settings: Settings, designs: IntArray, judge: Judge, rehearsal: Rehearsal) -> tuple[Front, int | None]:
-    """Return the front of designs with their final learner, and the default choice if there is one.
-
-    Designs get thresholds of their own if the policy says so.
-    """
-    clock = rehearsal.clock
-    with clock.must():
-        if not settings.policy.tunes:
-            return judge.task.front(designs, judge.tally(designs)), None
-        clock.begin("choosing thresholds")
-        if settings.choose != NO_WORSE:
-            return tune(designs, judge, clock=clock), None
-        pick = choose_no_worse(designs, judge, rehearsal.parts(), EXITS, clock)
-        front = tune(designs, judge, kept=[(pick.design, pick.exit_at)], clock=clock)
-    rule = (pick.exit_at if pick.design.max() > 0 else 0.0, 0.0)
-    kept = (front.designs == pick.design).all(axis=1) & (np.asarray(front.thresholds) == rule).all(axis=1)
-    return replace(front, margin=MARGIN, outlook=pick.outlook), int(kept.argmax())
-
-
 def deploy(
     settings: Settings,
     given: Given,
     read: Read,
     aside: SetAside,
-    rehearsal: Rehearsal,
     run: Run,
     searched: Searched,
     finished: Finished,
 ) -> Fitted:
     """Train the points of the front, look at the calibration rows, once, and put all together."""
-    clock, classes, policy = rehearsal.clock, aside.classes, settings.policy
-    trained = _trained(settings, finished, aside, rehearsal)
+    clock, classes, policy = finished.rehearsal.clock, aside.classes, settings.policy
+    trained = _trained(settings, finished, aside)
     if aside.calibration is not None:
         clock.begin("calibrating")
     front, recipe = trained.front, trained.setup.recipe
@@ -475,7 +407,7 @@ def deploy(
         preset=settings.from_preset,
         encoding=recipe.encoding,
         C=recipe.C,
-        validation=rehearsal.judged_by,
+        validation=finished.rehearsal.judged_by,
         finished=finished.complete,
         learner=recipe.kind,
         search=searched.search,
@@ -499,9 +431,10 @@ def deploy(
     return Fitted(deployed, partial(chosen, settings, front, hopeful(trained.plans, n_rows)))
 
 
-def _trained(settings: Settings, finished: Finished, aside: SetAside, rehearsal: Rehearsal) -> Trained:
+def _trained(settings: Settings, finished: Finished, aside: SetAside) -> Trained:
     """Count the points of a front by class and train their stages; with a time limit, of as many as there is time."""
-    clock, front, judge, setup = rehearsal.clock, finished.front, finished.judge, finished.setup
+    front, judge, setup, rehearsal = finished.front, finished.judge, finished.setup, finished.rehearsal
+    clock = rehearsal.clock
     clock.begin("training the front")
     if clock.is_limited:
         front = counted_in_time(settings, front, finished.pick, judge.task, clock)

@@ -8,7 +8,8 @@ import warnings
 import numpy as np
 
 from emsco.arrays import BoolArray, FloatArray, IntArray
-from emsco.fitting.forecast import Final
+from emsco.fitting.forecast import WIDE, Final, n_placed
+from emsco.fitting.large import LargeRehearsal, affordable_large_sets
 from emsco.fitting.rehearsal import Rehearsal
 from emsco.scoring.judge import likelihoods, tempered
 from emsco.search.base import TimeUpError
@@ -19,9 +20,11 @@ from emsco.stages.recipe import Recipe
 _LEAD = 0.5  # standard errors by which boosted trees must be better than logistic stages, which are simpler
 _QUICK = 0.3  # share of the trees with which units are ordered
 _MOST_FOLDS = 2  # by which they are ordered
-_TREES = 50_000  # that all sets of the front may take, about: half a minute
+_TREES = 50_000  # that all sets of the front may take, about: half a minute;
+_FEWER_TREES = 30_000  # where there are many rows, on which all is trained again
 _ROWS = 5_000  # beyond which a tree takes accordingly longer
 _FEWEST_SETS, _MOST_SETS = 12, 60
+_WIDE_SETS = 20  # where there are many units
 _FINAL = 0.3  # share of the time left that final stages may take
 _GIVEN_SETS = 80  # feature sets of final stages of a user's learner
 _WORTH_IT = 3  # feature sets, all features bought, that there must be time for
@@ -43,7 +46,7 @@ def race(rehearsal: Rehearsal, searched: Recipe, *, tunes: bool, seed: int, n_jo
     point ``tunes`` thresholds of its own, learners are compared at the temperature that suits each best. With a time
     limit, those take part whose race and whose final stages there is time for.
     """
-    recipes = {"logistic": searched} | {kind: Recipe(boosted(kind), kind=kind) for kind in BOOSTED}
+    recipes = {"logistic": searched} | {kind: boosted_recipe(rehearsal, kind) for kind in BOOSTED}
     reached = {}
     with suppress(TimeUpError):
         for name in _entering(rehearsal, recipes, n_jobs=n_jobs):
@@ -56,6 +59,11 @@ def race(rehearsal: Rehearsal, searched: Recipe, *, tunes: bool, seed: int, n_jo
     if lead.mean() <= _LEAD * lead.std() / np.sqrt(lead.size):
         first = entries[0]
     return first, *(entry for entry in entries if entry is not first)
+
+
+def boosted_recipe(rehearsal: Rehearsal, kind: str, *, share: float = 1.0) -> Recipe:
+    """Return the recipe of boosted trees of a kind, with a share of the trees."""
+    return Recipe(boosted(kind, share=share, wide=rehearsal.prices.n_units > WIDE), kind=kind)
 
 
 def _entering(rehearsal: Rehearsal, recipes: Mapping[str, Recipe], *, n_jobs: int) -> Iterator[str]:
@@ -87,7 +95,7 @@ def _entering(rehearsal: Rehearsal, recipes: Mapping[str, Recipe], *, n_jobs: in
 def race_seconds(rehearsal: Rehearsal, searched: Recipe, *, n_jobs: int) -> float:
     """Return how long the race takes."""
     everything = np.ones((1, rehearsal.prices.n_units), dtype=np.bool_)
-    recipes = [searched, *(Recipe(boosted(kind), kind=kind) for kind in BOOSTED)]
+    recipes = [searched, *(boosted_recipe(rehearsal, kind) for kind in BOOSTED)]
     return float(sum(rehearsal.timing(recipe, n_jobs=n_jobs).seconds(everything)[0] for recipe in recipes))
 
 
@@ -104,21 +112,29 @@ def _rows(rehearsal: Rehearsal, recipe: Recipe, tunes: bool, *, seed: int, n_job
 
 def affordable_sets(rehearsal: Rehearsal, kind: str) -> int:
     """Return how many feature sets boosted trees train in reasonable time: by counting, not by the clock."""
-    n_folds = len(rehearsal.folds or [None])
-    work = n_trees(kind, rehearsal.n_classes) * n_folds * max(rehearsal.codes.size / _ROWS, 1.0)
-    return int(np.clip(_TREES / work, _FEWEST_SETS, _MOST_SETS))
+    n_folds, n_rows = rehearsal.n_trained
+    work = n_trees(kind, rehearsal.n_classes) * n_folds * max(n_rows / _ROWS, 1.0)
+    trees = _FEWER_TREES if isinstance(rehearsal, LargeRehearsal) else _TREES
+    most = _WIDE_SETS if rehearsal.prices.n_units > WIDE else _MOST_SETS
+    return int(np.clip(trees / work, _FEWEST_SETS, most))
 
 
-def final_stages(rehearsal: Rehearsal, final: Recipe | None, *, n_jobs: int) -> Final:
+def final_stages(rehearsal: Rehearsal, final: Recipe | None, scout: Rehearsal, *, n_jobs: int) -> Final:
     """Return how long final stages take; None: those of boosted trees that may win the race."""
-    recipe = Recipe(boosted(BOOSTED[1]), kind=BOOSTED[1]) if final is None else final
+    recipe = boosted_recipe(rehearsal, BOOSTED[1]) if final is None else final
     timing = rehearsal.timing(recipe, n_jobs=n_jobs)
     if recipe.kind is None:
-        return Final(timing, timing, _GIVEN_SETS, MOST_LOOKED_FOR)
+        n_sets = affordable_large_sets(rehearsal, recipe) if timing.n_large else _GIVEN_SETS
+        return Final(
+            timing,
+            scout.timing(recipe, n_jobs=n_jobs),
+            n_sets,
+            min(n_placed(n_sets, rehearsal.prices.n_units), MOST_LOOKED_FOR),
+        )
     n_sets = affordable_sets(rehearsal, recipe.kind)
-    quick = Recipe(boosted(recipe.kind, share=_QUICK), kind=recipe.kind)
-    asked = rehearsal.timing(quick, n_jobs=n_jobs, n_folds=_quick_folds(n_sets))
-    return Final(timing, asked, n_sets, n_sets // 3)
+    quick = boosted_recipe(rehearsal, recipe.kind, share=_QUICK)
+    asked = scout.timing(quick, n_jobs=n_jobs, n_folds=_quick_folds(n_sets))
+    return Final(timing, asked, n_sets, n_placed(n_sets, rehearsal.prices.n_units))
 
 
 def _quick_folds(n_sets: int) -> int:
@@ -134,19 +150,15 @@ class Quick:
     rehearsal : Rehearsal
     kind : str
         Of `BOOSTED`.
-    seed, n_jobs : int
-
-    Attributes
-    ----------
     n_sets : int
         Feature sets that all trees, on all folds, train in reasonable time.
+    seed, n_jobs : int
     """
 
-    def __init__(self, rehearsal: Rehearsal, kind: str, *, seed: int, n_jobs: int) -> None:
-        recipe = Recipe(boosted(kind, share=_QUICK), kind=kind)
+    def __init__(self, rehearsal: Rehearsal, kind: str, n_sets: int, *, seed: int, n_jobs: int) -> None:
+        recipe = boosted_recipe(rehearsal, kind, share=_QUICK)
         sizes = [judges.size for _, judges in rehearsal.folds or []] or [rehearsal.y.size]
-        self.n_sets = affordable_sets(rehearsal, kind)
-        n_folds = _quick_folds(self.n_sets)
+        n_folds = _quick_folds(n_sets)
         self._y: IntArray = rehearsal.y[: sum(sizes[:n_folds])]
         self._n_classes = rehearsal.n_classes
         self._trainer = rehearsal.crossed(recipe, seed=seed, n_jobs=n_jobs, n_folds=n_folds)

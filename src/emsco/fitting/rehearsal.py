@@ -1,6 +1,6 @@
 """Rehearsal: which rows train and which judge, encoded once, and what learns from them."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 import warnings
 
@@ -21,6 +21,8 @@ from emsco.stages.crossfit import CrossFitTrainer
 from emsco.stages.problem import Problem, unit_membership
 from emsco.stages.recipe import Recipe
 
+_SCOUTS = 2  # folds by which learners are compared, and designs searched where final stages are trained anew
+_FEW_ROWS, _FEW_CELLS = 2_000, 200_000  # of which all folds are needed
 _PER_COLUMN = 1e-3  # seconds
 _PER_CELL = {"linear": 1e-7, "rank": 8e-7, "spline": 1.4e-6}  # seconds that a cell takes to encode
 
@@ -73,6 +75,11 @@ class Rehearsal:
         order = np.argsort(y, kind="stable")
         part[order] = np.arange(y.size) % n_parts
         return part
+
+    @property
+    def n_trained(self) -> tuple[int, int]:
+        """Folds, and rows on which feature sets are trained that are judged, about."""
+        return len(self.folds or [None]), int(self.codes[self.learn].size)
 
     @property
     def crosses(self) -> bool:
@@ -139,6 +146,28 @@ class Rehearsal:
         folds = self.trainers(recipe, seed=seed, n_jobs=n_jobs)[:n_folds]
         return self.timed(CrossFitTrainer(folds, folds[0]), recipe, n_jobs=n_jobs, n_folds=n_folds)
 
+    def prepared(self, recipe: Recipe, *, seed: int, n_jobs: int) -> "Setup":
+        """Return what trains feature sets, and makes models of them."""
+        parts, trainers = self.problems(recipe.encoding), self.trainers(recipe, seed=seed, n_jobs=n_jobs)
+        if not self.crosses:
+            return Setup(recipe, self.timed(trainers[0], recipe, n_jobs=n_jobs), parts[0][1])
+        ((whole, encoder),) = self.everything().problems(recipe.encoding)
+        crossed = CrossFitTrainer(trainers, recipe.trainer(whole, seed=seed, n_jobs=n_jobs))
+        return Setup(recipe, self.timed(crossed, recipe, n_jobs=n_jobs), encoder)
+
+    def is_at_most(self, n_rows: int, n_cells: int) -> bool:
+        """Return whether there are no more rows to learn from, and no more cells."""
+        n = self.n_trained[1]
+        return n <= n_rows and n * len(self.table.names) <= n_cells
+
+    def scout(self) -> "Rehearsal":
+        """Return a rehearsal by some of the folds, if there are many rows: enough to find out what is promising."""
+        if self.folds is None or len(self.folds) <= _SCOUTS or self.is_at_most(_FEW_ROWS, _FEW_CELLS):
+            return self
+        made = {encoding: parts[:_SCOUTS] for encoding, parts in self._encoded.items()}
+        trainers = {encoding: known[:_SCOUTS] for encoding, known in self._trainers.items()}
+        return replace(self, folds=self.folds[:_SCOUTS], _encoded=made, _trainers=trainers)
+
     def forget(self, *, but: str) -> None:
         """Let go of what was made for other encodings."""
         for made in (self._encoded, self._trainers):
@@ -193,17 +222,6 @@ class Setup:
     recipe: Recipe
     trainer: TimedTrainer
     encoder: Encoder
-
-
-def prepare(rehearsal: Rehearsal, recipe: Recipe, *, seed: int, n_jobs: int) -> Setup:
-    """Return the trainer of a rehearsal."""
-    parts = rehearsal.problems(recipe.encoding)
-    trainers = rehearsal.trainers(recipe, seed=seed, n_jobs=n_jobs)
-    if not rehearsal.crosses:
-        return Setup(recipe, rehearsal.timed(trainers[0], recipe, n_jobs=n_jobs), parts[0][1])
-    ((whole, encoder),) = rehearsal.everything().problems(recipe.encoding)
-    crossed = CrossFitTrainer(trainers, recipe.trainer(whole, seed=seed, n_jobs=n_jobs))
-    return Setup(recipe, rehearsal.timed(crossed, recipe, n_jobs=n_jobs), encoder)
 
 
 def check_calibrable(rehearsal: Rehearsal, classes: NDArray[Any], n_folds: int) -> None:

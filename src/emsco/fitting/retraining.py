@@ -29,9 +29,10 @@ from emsco.fitting.choosing import by_class
 from emsco.fitting.clock import Clock
 from emsco.fitting.finishing import SETS_AT_ONCE
 from emsco.fitting.given import fit_design
+from emsco.fitting.large import is_many, sampled, widened
 from emsco.fitting.pipeline import Given, Streams, rehearse
 from emsco.fitting.promising import promise_of_each
-from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable, prepare
+from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable
 from emsco.fitting.settings import Settings, read_settings
 from emsco.fitting.training import train_sets
 from emsco.prices.prices import check_validation_size
@@ -136,7 +137,11 @@ def _front_again(deployed: Deployed, settings: Settings, given: Given, codes: In
     recipe = kept_recipe(deployed)
     if isinstance(recipe.estimator, CalibratedClassifierCV):
         check_calibrable(rehearsal, classes, int(recipe.estimator.cv))
-    setup = prepare(rehearsal, recipe, seed=settings.seed, n_jobs=settings.n_jobs)
+    if is_many(rehearsal):
+        rng = np.random.default_rng(settings.seed)
+        like = sampled(rehearsal, rng).problems(recipe.encoding)[0][0]
+        rehearsal = widened(rehearsal, recipe, like, rng)
+    setup = rehearsal.prepared(recipe, seed=settings.seed, n_jobs=settings.n_jobs)
     judge = Judge(_task(deployed, settings, rehearsal), setup.trainer, fast=False)
     sets, timing = distinct_sets(designs), setup.trainer.timing
     seconds = {"judging the front": timing.seconds(sets).sum(), "training the front": timing.model_seconds(sets).sum()}
@@ -279,7 +284,7 @@ def _trained(
     if refit:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
-            setup = prepare(rehearsal.everything(), setup.recipe, seed=settings.seed, n_jobs=settings.n_jobs)
+            setup = rehearsal.everything().prepared(setup.recipe, seed=settings.seed, n_jobs=settings.n_jobs)
     sets = distinct_sets(designs)
     rehearsal.clock.begin("training the front")
     models: dict[bytes, StageModel] = {}

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from emsco.arrays import FloatArray
 from emsco.fitting.clock import Clock, Speed
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, StageTrainer
+from emsco.stages.large import large_seconds
 from emsco.stages.learners import boosting_seconds
 from emsco.stages.logistic import training_seconds
 from emsco.stages.problem import Problem
@@ -38,6 +39,8 @@ class Timing:
         Workers.
     speed : Speed
         Of this machine, by kind of learner.
+    n_large : int
+        Folds that are solved together; 0: each by itself.
     """
 
     recipe: Recipe
@@ -46,10 +49,13 @@ class Timing:
     whole: int
     n_jobs: int
     speed: Speed
+    n_large: int = 0
 
     @property
     def kind(self) -> str:
         """Kind of learner: all of a kind are slower or faster than expected by the same factor."""
+        if self.n_large:
+            return "large"
         if self.recipe.estimator is None:
             return "logistic" if self.recipe.is_batched(self.problem) else "solver"
         return "given" if self.recipe.kind is None else "boosted"
@@ -67,12 +73,14 @@ class Timing:
         n_columns = (feature_sets @ self.problem.unit_columns).sum(axis=1).astype(np.float64)
         rows = ((self.whole,) if self.whole else ()) if of_models else self.folds
         one_by_one = sum((self._fit(n, n_columns) for n in rows), np.zeros(len(feature_sets)))
-        n_beside = len(feature_sets) * (1 if self.kind == "logistic" else len(rows))
+        n_beside = len(feature_sets) * (1 if self.kind in ("logistic", "large") else len(rows))
         return one_by_one / min(self.n_jobs, max(n_beside, 1))
 
     def _fit(self, n_rows: int, n_columns: FloatArray) -> FloatArray:
         """Return how long one fit takes on one core."""
         recipe, n_classes = self.recipe, self.problem.n_classes
+        if self.n_large:
+            return np.asarray(large_seconds(n_classes, n_rows, self.n_large, n_columns))
         if recipe.kind is not None:
             return np.asarray(boosting_seconds(recipe.kind, recipe.estimator, n_classes, n_rows, n_columns))
         if recipe.estimator is not None:

@@ -14,7 +14,7 @@ from emsco.exceptions import SearchInterruptedWarning, SuspiciousColumnWarning
 from emsco.fitting.aside import SetAside
 from emsco.fitting.clock import Clock
 from emsco.fitting.finishing import SETS_AT_ONCE
-from emsco.fitting.rehearsal import Rehearsal, Setup, prepare
+from emsco.fitting.rehearsal import Rehearsal, Setup
 from emsco.fitting.settings import Settings
 from emsco.promises.guarantee import Plan
 from emsco.scoring.front import Front
@@ -51,7 +51,7 @@ def train_front(
     if settings.refit and not rehearsal.crosses:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SuspiciousColumnWarning)  # said once
-            setup = prepare(rehearsal.everything(), setup.recipe, seed=settings.seed, n_jobs=settings.n_jobs)
+            setup = rehearsal.everything().prepared(setup.recipe, seed=settings.seed, n_jobs=settings.n_jobs)
         train = partial(train_sets, setup.trainer)
     models, ready = _train_points(front, first, train, rehearsal.clock)
     if len(ready) < len(front):

@@ -19,7 +19,10 @@ from emsco.scoring.tally import Tally, join_tallies
 EXITS = (0.6, 0.7, 0.75, 0.8, 0.85, 0.88, 0.9, 0.92, 0.94, 0.96, 0.97, 0.98, 0.99, 0.995, 0.998)
 LASTS = (0.0, *EXITS)  # 0: whoever is left gets a label
 _AT_ONCE = 50_000  # designs with thresholds that are compared in one go
-_MOST = 1_600  # points of a front
+_FEWEST, _MOST = 200, 1_600  # points of a front
+_POINT_CELLS = 5 * 10**7  # points x samples, beyond which there are fewer of them
+_FEWEST_COUNTED = 60  # designs that are counted at all thresholds
+_COUNTED_CELLS = 5 * 10**6  # designs x samples, beyond which not all promising ones are
 
 _Part: TypeAlias = tuple[IntArray, FloatArray, Tally]  # designs, their thresholds and counts
 
@@ -47,7 +50,7 @@ def tune(
         parts.append(_counted(design, judge.answers(design), task))
         if sum(len(part[0]) for part in parts) > _AT_ONCE:
             parts = [_best(parts, task)]
-    best = _thinned(_best(parts, task), task)
+    best = _thinned(_best(parts, task), task, int(np.clip(_POINT_CELLS // task.y.size, _FEWEST, _MOST)))
     for design, exit_at in kept:
         best = _with(best, design, exit_at, judge)
     found, thresholds, tally = best
@@ -66,15 +69,15 @@ def _with(best: _Part, design: IntArray, exit_at: float, judge: Judge) -> _Part:
     return np.concatenate([best[0][others], designs[row]]), np.concatenate([best[1][others], thresholds[row]]), joined
 
 
-def _thinned(part: _Part, task: Task) -> _Part:
-    """Return some `_MOST` points, a quarter of these at least: where many are alike the best of them.
+def _thinned(part: _Part, task: Task, most: int) -> _Part:
+    """Return about so many points at most, and a quarter of these at least: where many are alike the best of them.
 
     Points are alike that are in the same cell of a grid of all objectives but one, as many in each row of it as in any
     other; the best has the most of that one: accuracy, if it is an objective. The best of each objective and by the
     combined score are always kept.
     """
     tally = part[2]
-    if len(part[0]) <= _MOST:
+    if len(part[0]) <= most:
         return part
     names = PAPER if task.aims is None else task.aims.names
     values = task.measure(tally).to_minimise
@@ -82,8 +85,8 @@ def _thinned(part: _Part, task: Task) -> _Part:
     place = np.argsort(np.argsort(values, axis=0, kind="stable"), axis=0, kind="stable")
     place = np.delete(place, free, axis=1)
     order = np.lexsort((values[:, free],))
-    n_cells, first = int(_MOST ** (1 / (len(names) - 1))), order[:0]
-    while first.size < _MOST // 4:  # with many objectives most points are in few cells of a coarse grid
+    n_cells, first = int(most ** (1 / (len(names) - 1))), order[:0]
+    while first.size < most // 4:  # with many objectives most points are in few cells of a coarse grid
         first = np.unique((place * n_cells // len(values))[order], axis=0, return_index=True)[1]
         n_cells += 1
     kept = [order[first], values.argmin(axis=0), [task.score(tally).argmax()]]
@@ -105,7 +108,9 @@ def _promising(designs: IntArray, judge: Judge, clock: Clock) -> IntArray:
         # With little time, only some thresholds are tried; half of it is for what follows.
         n_affordable = clock.left() / 2 / taken if taken > 0 else np.inf
         i += 1 if n_affordable >= len(EXITS) - i - 1 else int((len(EXITS) - i) // max(n_affordable, 1)) + 1
-    return np.unique(kept[0][0], axis=0)
+    found = np.unique(kept[0][0], axis=0)
+    most = max(_COUNTED_CELLS // judge.task.y.size, _FEWEST_COUNTED)
+    return found if len(found) <= most else np.unique(_thinned(kept[0], judge.task, most)[0], axis=0)
 
 
 def _affordable(designs: IntArray, task: Task, clock: Clock) -> Iterator[IntArray]:

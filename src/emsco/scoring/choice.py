@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from emsco.arrays import BoolArray, FloatArray
+from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.exceptions import InvalidParameterError, NoSuchPointError
 from emsco.scoring.classes import check_shares, shares_by_class
 from emsco.scoring.intervals import mean_and_error
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # What decides between points within limits, if nothing else is said.
 PRESET_CHOICES = {"best": "combined", "paper": "fitness"}
+_TOLERATED = 1e-3  # share of the rows beyond so many:
+_MANY_ROWS = 12_000
 OF_A_CLASS = 0.5  # standard errors by which the recall of one class may be worse than with everything
 NO_WORSE = "no_worse"  # the default: the cheapest point that is no worse than buying everything
 BY_CLASS = ("min_recall", "min_precision")
@@ -72,12 +74,17 @@ def choose_point(front: "Front", choose: Any, *, best: str) -> int:
     return front.knee() if choose == "knee" else front.choose(best=choose)
 
 
+def tolerated(n_rows: IntArray) -> FloatArray:
+    """Return how many right labels more may be lost: with many rows a difference can be certain, and still tiny."""
+    return np.asarray(_TOLERATED * np.maximum(n_rows - _MANY_ROWS, 0))
+
+
 def no_worse(front: "Front") -> tuple[int, bool]:
     """Return the cheapest point that is no worse than buying everything, for any class; or the nearest, and False.
 
     No worse is within ``front.margin`` paired standard errors: of the rows that only one of the two labels correctly,
     by class and together, and of the wrong labels that both give. Of points of the same price, that which labels most
-    samples is taken, then that with the fewest stages, then units.
+    samples is taken, then that with the fewest stages, then units. Of many rows, a thousandth more may be lost.
     """
     if front.against is None or front.confusion is None:
         raise InvalidParameterError(
@@ -87,11 +94,14 @@ def no_worse(front: "Front") -> tuple[int, bool]:
     counts = np.column_stack([lost, lost.sum(axis=1)]), np.column_stack([gained, gained.sum(axis=1)])
     margins = np.append(np.full(lost.shape[1], OF_A_CLASS), front.margin)
     errors = np.sqrt(counts[0] + counts[1])
-    beyond = (counts[0] - counts[1] - margins * errors) / np.maximum(errors, 1)
+    n_rows = front.confusion.sum(axis=2)
+    slack = tolerated(np.column_stack([n_rows, n_rows.sum(axis=1)]))
+    beyond = (counts[0] - counts[1] - margins * errors - slack) / np.maximum(errors, 1)
     labelled = front.confusion[:, :, :-1].sum(axis=(1, 2))
     n_wrong = labelled - np.trace(front.confusion, axis1=1, axis2=2)
     more = n_wrong - front.n_wrong_with_everything
-    wrong = (more - np.sqrt(np.maximum(n_wrong + front.n_wrong_with_everything, 0))) / np.maximum(np.sqrt(n_wrong), 1)
+    luck = np.sqrt(np.maximum(n_wrong + front.n_wrong_with_everything, 0))
+    wrong = (more - luck - slack[:, -1]) / np.maximum(np.sqrt(n_wrong), 1)
     worst = np.maximum(beyond.max(axis=1), wrong)
     worst[labelled == 0] = np.inf
     allowed = np.flatnonzero(worst <= 1e-9)

@@ -10,6 +10,7 @@ from math import comb
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.prices.prices import PriceList
@@ -18,6 +19,9 @@ Sureness = Callable[[BoolArray], FloatArray]  # of feature sets, how sure they a
 Affords = Callable[[BoolArray], bool]  # whether there is time for some feature sets
 MOST_LOOKED_FOR = 25  # units whose place in the order is looked for; the others follow as they did last
 SHORTLIST = 5  # units that a slow learner is asked of
+_MANY = 64  # units that are left, beyond which only the most promising ones are looked at,
+_LOOKED_AT = 32  # so many of them;
+_AGAIN = 6  # but all of them every so many places: what was worth little before may be worth more with others
 _EACH = 10  # units of the order after each of which a stage may end; beyond, after ever more
 _GROWTH = 1.18
 _NEARLY = 0.02  # share of its log-likelihood that a slow learner may miss for an order to end
@@ -107,18 +111,27 @@ class _Growing:
     @property
     def candidates(self) -> BoolArray:
         """The feature sets of which the next one is chosen."""
-        return self._with(self._left)
+        return self._with(self._left[self._looked_at()])
+
+    def _looked_at(self) -> NDArray[np.intp]:
+        """Return which of the units left may come next."""
+        if self._left.size <= _MANY or len(self._placed) % _AGAIN == 0:
+            return np.arange(self._left.size)
+        return np.sort(np.argsort(-self._worth, kind="stable")[:_LOOKED_AT])
 
     def grow(self) -> None:
         """Add the unit that is worth most."""
-        self._worth, sure = self._gains(self._sureness, self._left)
-        best = int(self._worth.argmax())
+        looked_at = self._looked_at()
+        worth, sure = self._gains(self._sureness, self._left[looked_at])
+        self._worth[looked_at] = worth
+        chosen = int(worth.argmax())
         if self._strong is not None:
-            first = np.argsort(-self._worth, kind="stable")[:SHORTLIST]
-            strong_worth, strongly_sure = self._gains(self._strong, self._left[first])
-            best = int(first[strong_worth.argmax()])
+            first = np.argsort(-worth, kind="stable")[:SHORTLIST]
+            strong_worth, strongly_sure = self._gains(self._strong, self._left[looked_at[first]])
+            chosen = int(first[strong_worth.argmax()])
             self._reached[self._strong] = float(strongly_sure[strong_worth.argmax()])
-        self._reached[self._sureness] = float(sure[best])
+        self._reached[self._sureness] = float(sure[chosen])
+        best = int(looked_at[chosen])
         self._placed.append(int(self._left[best]))
         self._owned[self._left[best]] = True
         self._left, self._worth = np.delete(self._left, best), np.delete(self._worth, best)

@@ -1,6 +1,7 @@
 """Cross-fitting: every sample is predicted by classifiers that were trained without it."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, StageTrainer
 from emsco.stages.estimator import EstimatorTrainer, train_together
+from emsco.stages.logistic import LogisticTrainer
 
 
 class CrossFitTrainer:
@@ -32,8 +34,12 @@ class CrossFitTrainer:
         """Return the stored data of each fold for each set."""
         memory = np.empty(len(feature_sets), dtype=self.memory_dtype)
         slow = [fold for fold in self._folds if isinstance(fold, EstimatorTrainer)]
+        fast = [fold for fold in self._folds if isinstance(fold, LogisticTrainer)]
         if len(slow) == len(self._folds):
             trained = train_together(slow, feature_sets)
+        elif len(fast) == len(self._folds) and len(feature_sets) < fast[0].n_jobs:  # too few for all threads
+            with ThreadPoolExecutor(fast[0].n_jobs) as pool:
+                trained = list(pool.map(lambda fold: fold.train(feature_sets), fast))
         else:
             trained = [fold.train(feature_sets) for fold in self._folds]
         for i, part in enumerate(trained):

@@ -28,7 +28,7 @@ def boosting() -> Any:
     )  # fmt: skip
 
 
-def boosted(kind: str, *, share: float = 1.0) -> Any:
+def boosted(kind: str, *, share: float = 1.0, wide: bool = False) -> Any:
     """Return boosted trees of one of the kinds `BOOSTED`: LightGBM's if it is installed, else scikit-learn's.
 
     Parameters
@@ -36,6 +36,8 @@ def boosted(kind: str, *, share: float = 1.0) -> Any:
     kind : str
     share : float
         Share of the trees, each of which learns accordingly more: fewer are faster, and good enough to compare sets.
+    wide : bool
+        Whether there are many columns; then each has fewer bins.
     """
     trees, rate, leaves, rows, l2, columns, subsample = _BOOSTED[kind]
     trees, rate = max(round(trees * share), 1), min(rate / share, 0.3)
@@ -45,13 +47,14 @@ def boosted(kind: str, *, share: float = 1.0) -> Any:
         return LGBMClassifier(
             n_estimators=trees, learning_rate=rate, num_leaves=leaves, min_child_samples=rows, reg_lambda=l2,
             min_child_weight=0.01, colsample_bytree=columns, subsample=subsample,
-            subsample_freq=1 if subsample < 1 else 0, deterministic=True, force_row_wise=True, n_jobs=1, verbose=-1,
+            subsample_freq=1 if subsample < 1 else 0, max_bin=63 if wide else 255,
+            deterministic=True, force_row_wise=True, n_jobs=1, verbose=-1,
         )  # fmt: skip
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     return HistGradientBoostingClassifier(
         max_iter=trees, learning_rate=rate, max_leaf_nodes=leaves, min_samples_leaf=rows, l2_regularization=l2,
-        max_features=columns, early_stopping=False,
+        max_features=columns, max_bins=63 if wide else 255, early_stopping=False,
     )  # fmt: skip
 
 

@@ -56,6 +56,11 @@ class LogisticTrainer:
         Threads. The result is the same for any number.
     products : bool
         Whether a set has the products of any two of its columns, too.
+
+    Attributes
+    ----------
+    n_jobs : int
+        As given.
     """
 
     def __init__(self, problem: Problem, *, C: float = 1.0, n_jobs: int = 1, products: bool = False) -> None:
@@ -69,7 +74,7 @@ class LogisticTrainer:
         self._gram, self._cross = np.zeros((n_rows, n_rows)), np.zeros((len(classes), n_rows))
         kernel.moments(self._train, self._targets, np.arange(n_rows), self._gram, self._cross)
         self._ridge = 1.0 / C
-        self._n_jobs = n_jobs
+        self.n_jobs = n_jobs
         self._pool: ThreadPoolExecutor | None = None  # its threads end with the trainer
         self.memory_dtype = np.dtype((np.float64, (len(classes), len(self._train))))
 
@@ -151,13 +156,13 @@ class LogisticTrainer:
         return np.ascontiguousarray(np.nonzero(present)[1]), np.concatenate([[0], np.cumsum(present.sum(axis=1))])
 
     def _run(self, task: Callable[[slice], None], n_sets: int) -> None:
-        if self._n_jobs == 1 or n_sets == 1:
+        if self.n_jobs == 1 or n_sets == 1:
             task(slice(0, n_sets))
             return
-        step = -(-n_sets // (self._n_jobs * _TASKS_PER_THREAD))
+        step = -(-n_sets // (self.n_jobs * _TASKS_PER_THREAD))
         tasks = [slice(i, min(i + step, n_sets)) for i in range(0, n_sets, step)]
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._n_jobs)  # the kernels release the interpreter lock
+            self._pool = ThreadPoolExecutor(self.n_jobs)  # the kernels release the interpreter lock
         list(self._pool.map(task, tasks))
 
 
@@ -171,13 +176,13 @@ def training_seconds(n_classes: int, n_rows: int, n_columns: Any) -> Any:
     return 2.5e-9 * (sums + (n_logits * m) ** 3 / 6)
 
 
-def scikit_twin(C: float, *, products: bool = False) -> Any:
+def scikit_twin(C: float, *, products: bool = False, tol: float = 1e-8) -> Any:
     """Return scikit-learn's twin of our logistic regression."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import PolynomialFeatures
 
-    logistic = LogisticRegression(C=C, tol=1e-8, max_iter=10_000)
+    logistic = LogisticRegression(C=C, tol=tol, max_iter=10_000)
     if not products:
         return logistic
     return make_pipeline(PolynomialFeatures(2, interaction_only=True, include_bias=False), logistic)

@@ -9,6 +9,7 @@ from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer, scikit_twin
 from emsco.stages.problem import Problem
 
+_TOLERANCE = 1e-5  # of scikit-learn's solver, whose last digits take longest
 _LARGEST_NEWTON = 600  # weights of one stage; beyond, scikit-learn's solver is faster than ours
 
 
@@ -48,7 +49,7 @@ class Recipe:
             if self.is_batched(problem):
                 return LogisticTrainer(problem, C=self.C, n_jobs=n_threads(n_jobs), products=self.products)
             # Newton's method solves for all weights of a set at once; with many classes and columns this is slow.
-            estimator = self.logistic()
+            estimator = scikit_twin(self.C, products=self.products, tol=_TOLERANCE)
         return EstimatorTrainer(problem, estimator, seed=seed, n_jobs=n_jobs)
 
     def is_batched(self, problem: Problem) -> bool:
