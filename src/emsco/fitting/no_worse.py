@@ -4,8 +4,8 @@
 numbers together are the variance of their difference. Thousands of points are tried, so the cheapest of those that seem
 as good as buying everything are there by luck, too, and worse on new rows. Therefore a point must gain more than it
 loses by two standard errors, unless it gives the same labels; a single class may lose half a standard error. Measured,
-the points chosen so are as good on new rows as buying everything (docs/defaults.md). With many rows, a thousandth of
-them may be lost besides.
+the points chosen so are right 0.4 points less often on new rows than buying everything (docs/defaults.md). With many
+rows, a thousandth of them may be lost besides.
 
 The choice is also made without the rows of each fold and judged on them: this tells what to expect on new rows.
 """
