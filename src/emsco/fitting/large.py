@@ -16,7 +16,7 @@ from emsco.fitting.forecast import typical_sets
 from emsco.fitting.rehearsal import Rehearsal, Setup
 from emsco.fitting.timing import Timing
 from emsco.stages.crossfit import CrossFitTrainer
-from emsco.stages.large import LARGEST, LargeLogisticTrainer
+from emsco.stages.large import LargeLogisticTrainer
 from emsco.stages.problem import Problem, unit_membership
 from emsco.stages.recipe import Recipe
 
@@ -179,7 +179,7 @@ class LargeRehearsal(Rehearsal):
 
 def is_newton(recipe: Recipe, problem: Problem) -> bool:
     """Return whether folds are solved together by Newton's method."""
-    return recipe.estimator is None and not recipe.products and recipe.n_weights(problem) <= LARGEST
+    return recipe.is_batched(problem) and not recipe.products
 
 
 def widened(rehearsal: Rehearsal, recipe: Recipe, like: Problem, rng: np.random.Generator) -> Rehearsal:

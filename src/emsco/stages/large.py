@@ -3,7 +3,6 @@
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-import warnings
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +11,9 @@ from threadpoolctl import ThreadpoolController
 
 from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, outcomes_of
-from emsco.stages.logistic import LogisticModel
+from emsco.stages.logistic import LogisticModel, warn_of_failed
 from emsco.stages.problem import Problem
 
-LARGEST = 600  # weights of a stage that are solved for at once
 _CHUNK = 8192  # rows at a time: what they need stays in the cache
 _PILOT = 20_000  # rows that tell where the weights are, about
 _PILOT_STEPS = 30
@@ -72,16 +70,7 @@ class LargeLogisticTrainer:
 
         with ThreadpoolController().limit(limits=1, user_api="blas"), ThreadPoolExecutor(self._n_jobs) as pool:
             converged = list(pool.map(task, range(len(columns))))
-        if not all(converged):
-            from sklearn.exceptions import ConvergenceWarning
-
-            n_failed = len(converged) - sum(converged)
-            warnings.warn(
-                f"{n_failed} of {len(converged)} logistic regressions did not converge; is a column on a scale of its "
-                "own?",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_of_failed(len(converged) - sum(converged), len(converged))
         return memory
 
     def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:

@@ -99,15 +99,7 @@ class LogisticTrainer:
             n_failed.append(kernel.fit(*arguments, work))
 
         self._run(task, len(feature_sets))
-        if sum(n_failed):
-            from sklearn.exceptions import ConvergenceWarning  # here: serving does without scikit-learn
-
-            warnings.warn(
-                f"{sum(n_failed)} of {len(feature_sets)} logistic regressions did not converge; is a column on a scale "
-                "of its own?",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        warn_of_failed(sum(n_failed), len(feature_sets))
         return theta
 
     def outcomes(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> StageOutcomes:
@@ -164,6 +156,18 @@ class LogisticTrainer:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.n_jobs)  # the kernels release the interpreter lock
         list(self._pool.map(task, tasks))
+
+
+def warn_of_failed(n_failed: int, n_sets: int) -> None:
+    """Warn if regressions did not converge."""
+    if n_failed:
+        from sklearn.exceptions import ConvergenceWarning  # here: serving does without scikit-learn
+
+        warnings.warn(
+            f"{n_failed} of {n_sets} logistic regressions did not converge; is a column on a scale of its own?",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 def training_seconds(n_classes: int, n_rows: int, n_columns: Any) -> Any:
