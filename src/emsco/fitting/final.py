@@ -67,7 +67,8 @@ def finish_front(
         clock.begin("ordering features")
         try:
             try:
-                return _with_final(settings, found, final, wide, task_of(wide), memory)
+                kept = None if isinstance(wide, LargeRehearsal) else memory  # which knows the rows of the sample alone
+                return _with_final(settings, found, final, wide, task_of(wide), kept)
             except TimeUpError:
                 if not isinstance(wide, LargeRehearsal):
                     raise
