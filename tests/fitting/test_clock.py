@@ -87,9 +87,9 @@ def test_a_phase_may_take_its_share_and_what_later_ones_do_not_need(time):
     assert clock.left() == pytest.approx(100 * share)
     clock.expect({"training the front": 2.0})
     clock.begin("searching")
-    assert clock.left() == pytest.approx(100 - 1.5 * 2)
+    assert clock.left() == pytest.approx(100 - 1.25 * 2)
     time[0] += 20
-    assert clock.left() == pytest.approx(77)
+    assert clock.left() == pytest.approx(77.5)
     clock.begin("training the front")
     assert clock.left() == pytest.approx(80)
     time[0] += 90

@@ -20,8 +20,8 @@ from emsco.search.base import TimeUpError
 PHASES = {
     "reading": 2.0,
     "comparing learners": 11.0,
-    "racing final learners": 7.0,
-    "searching": 35.0,
+    "racing final learners": 15.0,
+    "searching": 27.0,
     "ordering features": 12.0,
     "training the final stages": 14.0,
     "choosing thresholds": 16.0,
@@ -30,7 +30,7 @@ PHASES = {
     "calibrating": 3.0,
 }
 _GRACE = 0.04  # of the limit by which a phase may end late, before what it is doing is thrown away
-_RESERVE = 1.5  # times as long as expected, which later phases are left
+_RESERVE = 1.25  # times as long as expected, which later phases are left
 _FADING = 0.8  # weight of what was measured before, beside what is measured now
 _LOADED = ("logistic", "walking", "boosted")  # kinds of work for which kernels or packages are loaded
 _LONG = 0.3  # seconds, beside which that does not count
@@ -149,8 +149,11 @@ class Clock:
         with self._lock:
             self._expected.update(seconds)
 
-    def begin(self, phase: str) -> None:
-        """Begin a phase: it may take its share of the time that is left, and what later ones do not need."""
+    def begin(self, phase: str, *, most: float = 1.0) -> None:
+        """Begin a phase: it may take its share of the time that is left, and what later ones do not need.
+
+        With a limit it takes no more than a share of ``most``.
+        """
         with self._lock:
             now = self.elapsed
             if self._line is not None:
@@ -158,11 +161,7 @@ class Clock:
             self._spent[self._phase] += now - self._phase_began
             self._phase, self._phase_began = phase, now
             self._name, self._more, self._rest, self._first, self._last = phase, "", None, (now, 0.0), (now, 0.0)
-            left, later = self._ends - now, self._later()
-            if left < inf:
-                share = PHASES[phase] / (PHASES[phase] + sum(PHASES[other] for other in later))
-                needed = _RESERVE * sum(self._expected[other] for other in later)
-                self._deadline = now + max(left * share, left - needed, 0.0)
+            self._deadline = now + min(self.left_through(phase), most * max(self._ends - now, 0.0))
         self._draw(now=True)
 
     def __call__(self, phase: str, share: float, more: str = "") -> None:
@@ -196,6 +195,19 @@ class Clock:
         """Return the seconds that are left for this phase."""
         return self._deadline - self.elapsed
 
+    def left_through(self, phase: str) -> float:
+        """Return the seconds that are left for this phase and those that follow, up to one."""
+        with self._lock:
+            left, later = self._ends - self.elapsed, self._later()
+            if left == inf:
+                return inf
+            order = list(PHASES)
+            after = [other for other in later if order.index(other) > order.index(phase)]
+            mine = PHASES[self._phase] + sum(PHASES[other] for other in later if other not in after)
+            share = mine / (mine + sum(PHASES[other] for other in after))
+            needed = _RESERVE * sum(self._expected[other] for other in after)
+            return max(left * share, left - needed, 0.0)
+
     def left_in_all(self) -> float:
         """Return the seconds that are left for the fit."""
         return self._ends - self.elapsed
@@ -213,6 +225,10 @@ class Clock:
         """Return whether there is time for all that is still to come, as far as that is known."""
         return sum(self._expected.get(phase, 0.0) for phase in (self._phase, *self._later())) <= self.left_in_all()
 
+    def affords_later(self, seconds: float) -> bool:
+        """Return whether there is time for so much, and then for all phases after this one."""
+        return seconds + sum(self._expected[phase] for phase in self._later()) <= self.left_in_all()
+
     @contextmanager
     def must(self) -> Iterator[None]:
         """Do what cannot be left out, however long it takes."""
@@ -222,9 +238,9 @@ class Clock:
         finally:
             self._must -= 1
 
-    def cut(self, what: str) -> None:
-        """Say what this phase leaves out for lack of time."""
-        self.cuts.setdefault(self._phase, what)
+    def cut(self, what: str, phase: str | None = None) -> None:
+        """Say what this phase, or another one, leaves out for lack of time."""
+        self.cuts.setdefault(self._phase if phase is None else phase, what)
 
     def hurry(self) -> None:
         """Leave out, from now on, all that can be left out."""

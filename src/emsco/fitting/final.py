@@ -1,6 +1,7 @@
 """Final stages: designs that a search found get their last learner, all rows, and thresholds of their own."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -92,9 +93,11 @@ def finish_front(
         return finished
     clock.begin("ordering features")
     try:
+        designs = None
         if clock.affords_all():
-            designs = pool(front, judge, judge, chains=judge.fast, clock=clock, proxy=found.proxy)
-        else:
+            with suppress(TimeUpError):
+                designs = pool(front, judge, judge, chains=judge.fast, clock=clock, proxy=found.proxy)
+        if designs is None:
             designs = pool_in_time(front, judge, clock=clock, searching=found.pace)
         front, pick = _front_of(settings, designs, judge, found.rehearsal)
         return replace(finished, front=front, pick=pick)
@@ -127,10 +130,12 @@ def _with_final(
         asked, n_sets = Asking(Judge(judge.task, quick, fast=False), quick.timing), FEWEST_SETS
     else:
         asked = Asking(strong, again.trainer.timing)
+    designs = None
     if clock.affords_all():
         chains, proxy = judge.fast, found.proxy
-        designs = pool(front, judge, strong, chains=chains, clock=clock, asked=asked, n_sets=n_sets, proxy=proxy)
-    else:
+        with suppress(TimeUpError):
+            designs = pool(front, judge, strong, chains=chains, clock=clock, asked=asked, n_sets=n_sets, proxy=proxy)
+    if designs is None:
         finishing = LimitedPace(clock, strong, again.trainer.timing, partial(Proxy, scout, final.encoding))
         paces = {"searching": found.pace, "finishing": finishing}
         designs = pool_in_time(front, strong, clock=clock, asked=asked, n_sets=n_sets, **paces)

@@ -21,6 +21,7 @@ _MERGED_CELLS = 2**23  # designs x units that need no other feature sets than th
 _FEWEST_MERGED, _MOST_MERGED = 250, 12_000  # designs
 _FEW_STEPS = 2**26  # samples x designs beyond which fewer designs are looked at
 _STAGES = 3  # of a typical design
+_ASKING = 3  # feature sets per unit that is placed, which there must be time for if a slow learner orders units
 _FEWEST = 4  # feature sets of final stages; for fewer, a final learner is not worth it
 
 
@@ -138,7 +139,9 @@ def pool_in_time(
     n_typical = finishing.n_typical()
     if n_typical < _FEWEST:
         raise TimeUpError
-    most = min(n_typical // 3, MOST_LOOKED_FOR if n_sets is None else n_placed(n_sets, task.prices.n_units))
+    most = MOST_LOOKED_FOR if n_sets is None else n_placed(n_sets, task.prices.n_units)
+    if n_typical < _ASKING * most:
+        asked = None
     until = clock.left() / 3
 
     def affords(sets: BoolArray) -> bool:
@@ -146,13 +149,13 @@ def pool_in_time(
         return searching.asking(sets) + seconds <= clock.left() - until
 
     strong = None if asked is None else _showing(asked, most, clock)
-    found = orders(searching.sureness, task.prices, strong, most=max(most, 1), ends_early=True, affords=affords)
+    found = orders(searching.sureness, task.prices, strong, most=most, ends_early=True, affords=affords)
     clock.begin("training the final stages")
-    found = [finishing.trained(order, clock.left() / (len(found) + 1 - i)) for i, order in enumerate(found)]
+    chains = [finishing.chain(order, clock.left() / (len(found) + 1 - i)) for i, order in enumerate(found)]
     designs = designs[spread(front, max(n_typical // 3 // _STAGES, 2))]
     designs = designs[: finishing.n_designs(designs)]
     _train(distinct_sets(designs), final, clock)
-    return _merged(np.concatenate([designs, [finest(order) for order in found]]), task, many=False)
+    return _merged(np.concatenate([designs, chains]), task, many=False)
 
 
 def _showing(sureness: Sureness, most: int, clock: Clock) -> Sureness:

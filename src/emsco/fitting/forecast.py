@@ -29,10 +29,13 @@ _PER_DESIGN = 1.2e-4  # seconds that it takes to compare a design, apart from it
 _ASKED = 5  # feature sets that a slow learner is asked of for each place in an order
 _MERGED, _FEW_MERGED = 12_000, 1_500  # designs that are made of those of logistic, and of slower stages
 _PROMISING, _FEW_PROMISING = 900, 120  # of these, designs whose thresholds are all looked at
+_CHOOSING = 0.6  # share of these that there are in most fits
+_FEW_UNITS = 25  # of which slower stages have few designs
 _POINTS = 1_000
 WIDE = 100  # units, which are many
 _FEWEST_PLACED, _PLACED_OF_MANY = 10, 12
 _FRONT_SETS = 60  # feature sets of a front of logistic stages
+_ON_FRONT = 0.35  # share of the feature sets of final stages that is on the front, in time to train
 
 
 def n_placed(n_sets: int, n_units: int) -> int:
@@ -73,7 +76,9 @@ def search_seconds(search: Any, task: Task, timing: Timing, *, fast: bool) -> fl
     if count_solutions(n_units, task.max_stages, removal=task.removal) <= n_designs:
         return float(n_all * half + _PER_DESIGN * n_designs)
     start = min(_RANDOM * min(25 * n_units, n_designs), n_all) * half
-    if fast and n_units > 15:
+    if search.start == 0:
+        start = 0.0
+    elif fast and n_units > 15:
         start = ordering_seconds(timing, task.prices)
     n_neighbours = min(_NEIGHBOURS * n_designs, _MOST_NEIGHBOURS, n_all / 3)
     return float(start + n_neighbours * everything + _PER_DESIGN * n_designs)
@@ -93,12 +98,15 @@ class Final:
         Feature sets of all stages.
     n_placed : int
         Units whose place in an order is looked for.
+    n_samples : int
+        Rows that judge.
     """
 
     timing: Timing
     asked: Timing
     n_sets: int
     n_placed: int
+    n_samples: int
 
 
 def forecast(
@@ -120,12 +128,13 @@ def forecast(
     chance : float
         How probable they are.
     """
-    phases = {"searching": search_seconds(search, task, timing, fast=fast), **_concluded(task, timing, slow=not fast)}
+    searching = search_seconds(search, task, timing, fast=fast)
+    phases = {"searching": searching} | _concluded(task, timing, task.y.size, slow=not fast)
     if final is None:
         return phases
     prices, n_units = task.prices, task.prices.n_units
     asked = final.asked.seconds(typical_sets(n_units, np.arange(1, min(final.n_placed, n_units) + 1)))
-    finals = _concluded(task, final.timing, slow=True, n_sets=final.n_sets)
+    finals = _concluded(task, final.timing, final.n_samples, slow=True, n_sets=_ON_FRONT * final.n_sets)
     finals["ordering features"] = float(n_orders(prices) * _ASKED * asked.sum())
     finals["training the final stages"] = final.n_sets * typical_seconds(final.timing, n_units)
     return {"searching": phases["searching"]} | {
@@ -135,31 +144,35 @@ def forecast(
     }
 
 
-def _concluded(task: Task, timing: Timing, *, slow: bool, n_sets: int = _FRONT_SETS) -> dict[str, float]:
+def _concluded(
+    task: Task, timing: Timing, n_samples: int, *, slow: bool, n_sets: float = _FRONT_SETS
+) -> dict[str, float]:
     """Return how long it takes to choose thresholds, count points and train their models."""
     half = typical_sets(task.prices.n_units, np.array([task.prices.n_units / 2]))
-    training = n_sets * float(timing.model_seconds(half)[0]) + _POINTS * point_seconds(task)
+    training = n_sets * float(timing.model_seconds(half)[0]) + _POINTS * point_seconds(n_samples)
     if not task.tunes:
         return {"training the front": training}
-    n_merged = min(_FEW_MERGED if slow else _MERGED, max(2**26 // task.y.size, 250))
-    n_promising = _FEW_PROMISING if slow else _PROMISING
-    choosing = walking_seconds(task, n_merged) + _PER_DESIGN * n_merged + n_promising * counting_seconds(task)
+    few = slow and task.prices.n_units <= _FEW_UNITS
+    n_merged = min(_FEW_MERGED if few else _MERGED, max(2**26 // n_samples, 250))
+    n_promising = min(_FEW_PROMISING if few else _PROMISING, max(5 * 10**6 // n_samples, 60))
+    walking, counting = walking_seconds(n_samples, n_merged), n_promising * counting_seconds(n_samples)
+    choosing = _CHOOSING * (walking + _PER_DESIGN * n_merged + counting)
     return {"choosing thresholds": choosing, "training the front": training}
 
 
-def walking_seconds(task: Task, n_designs: int) -> float:
+def walking_seconds(n_samples: int, n_designs: int) -> float:
     """Return how long it takes to compare designs with buying everything, at all thresholds."""
-    return 0.02 + n_designs * (2e-5 + 1.3e-7 * task.y.size)
+    return 0.02 + n_designs * (2e-5 + 1.3e-7 * n_samples)
 
 
-def counting_seconds(task: Task) -> float:
+def counting_seconds(n_samples: int) -> float:
     """Return how long it takes to count a design at all thresholds."""
-    return 1e-3 + 1.2e-6 * task.y.size
+    return 1e-3 + 1.2e-6 * n_samples
 
 
-def point_seconds(task: Task) -> float:
+def point_seconds(n_samples: int) -> float:
     """Return how long it takes to count a point of the front by class."""
-    return 7e-4 + 1.5e-7 * task.y.size
+    return 7e-4 + 1.5e-7 * n_samples
 
 
 def typical_seconds(timing: Timing, n_units: int) -> float:

@@ -182,8 +182,10 @@ def is_newton(recipe: Recipe, problem: Problem) -> bool:
     return recipe.is_batched(problem) and not recipe.products
 
 
-def widened(rehearsal: Rehearsal, recipe: Recipe, like: Problem, rng: np.random.Generator) -> Rehearsal:
-    """Return the rehearsal of all rows, or of as many as there is room for.
+def widened(
+    rehearsal: Rehearsal, recipe: Recipe, like: Problem, rng: np.random.Generator, *, share: float = 1.0
+) -> Rehearsal:
+    """Return the rehearsal of all rows, or of as many as there is room for, or of a share of these.
 
     Parameters
     ----------
@@ -194,6 +196,8 @@ def widened(rehearsal: Rehearsal, recipe: Recipe, like: Problem, rng: np.random.
     like : Problem
         Of a sample of the rows, with the encoding of final stages.
     rng : Generator
+    share : float
+        For which there is time.
     """
     if rehearsal.folds is None or not rehearsal.crosses:
         return rehearsal
@@ -204,7 +208,7 @@ def widened(rehearsal: Rehearsal, recipe: Recipe, like: Problem, rng: np.random.
         most, n_training = _OTHER_ROWS, _OTHER_TRAIN
         folds = [np.concatenate(folds[:half]), np.concatenate(folds[half:])]
     sizes = np.array([rows.size for rows in folds])
-    most = min(most, _BYTES // (4 * len(like.train)), int(sizes.sum()))
+    most = int(share * min(most, _BYTES // (4 * len(like.train)), int(sizes.sum())))
     n_kept = np.maximum(sizes * most // sizes.sum(), 1)
     rows = [rng.permutation(fold)[:n] for fold, n in zip(folds, n_kept, strict=True)]
     return LargeRehearsal(

@@ -81,7 +81,8 @@ class LimitedPace:
 
     def n_typical(self) -> int:
         """Return for how many typical feature sets there is time, with orders before and models after them."""
-        return int(self.left() / (_AROUND * typical_seconds(self._timing, self._judge.task.prices.n_units)))
+        left = self._clock.left_through("training the final stages")
+        return int(left / (_AROUND * typical_seconds(self._timing, self._judge.task.prices.n_units)))
 
     @property
     def sureness(self) -> Sureness:
@@ -117,6 +118,23 @@ class LimitedPace:
                 break
         return order._replace(n_placed=[0, *ends][n_sets])
 
+    def chain(self, order: Order, seconds: float) -> IntArray:
+        """Return the design that buys in an order, with stages where there is time to train them: from everywhere."""
+        sets, ends, trained = beginnings(order), np.array(ends_of(order), dtype=np.int64), [0]
+        until = self._clock.elapsed + seconds
+        for i in _halving(len(sets)):
+            try:
+                if not self.left() > 0 or self.seconds(sets[i : i + 1])[0] > until - self._clock.elapsed:
+                    raise TimeUpError
+                self._judge.cache.slots(sets[i : i + 1])
+            except TimeUpError:
+                self.cut = True
+                continue
+            trained.append(ends[i])
+        design = np.empty(order.units.size, dtype=np.int64)
+        design[order.units] = np.searchsorted(sorted(trained), np.arange(order.units.size), side="right") - 1
+        return design
+
     def _affords(self, sets: BoolArray, until: float) -> bool:
         affords = self.asking(sets) <= self.left() - until
         self.cut |= not affords
@@ -126,6 +144,21 @@ class LimitedPace:
         n = int(np.searchsorted(np.cumsum(seconds), max(left, 0.0), side="right"))
         self.cut |= n < len(seconds)
         return n
+
+
+def _halving(n: int) -> list[int]:
+    """Return the numbers below ``n``, so that the first few of them are everywhere: the last, then halves of halves.
+
+    Examples
+    --------
+    >>> _halving(7)
+    [6, 3, 1, 5, 0, 2, 4]
+    """
+    order, step = [n - 1] if n else [], n
+    while step > 1:
+        step = -(-step // 2)
+        order.extend(i for i in range(step - 1, n, step) if i not in order)
+    return order
 
 
 def search_in_time(picked: Search, judge: Judge, timing: Timing, clock: Clock, *, given: bool) -> Search:
@@ -144,6 +177,8 @@ def search_in_time(picked: Search, judge: Judge, timing: Timing, clock: Clock, *
     """
     if clock.affords(search_seconds(picked, judge.task, timing, fast=judge.fast)):
         return picked
+    if isinstance(picked, BestFirst) and not given:
+        return replace(picked, max_designs=min(picked.max_designs, _SHORT.max_designs), start=CHAINS)
     if not isinstance(picked, Exact):
         return picked if given else _SHORT
     n_units = judge.task.prices.n_units
@@ -160,7 +195,7 @@ def counted_in_time(settings: Settings, front: Front, pick: int | None, task: Ta
     First comes the one that will be put into use, ``pick`` if that is known, then those that represent the front, then
     the fittest.
     """
-    n_points = clock.left() / 2 / (point_seconds(task) * clock.speed.of("counting"))
+    n_points = clock.left() / 2 / (point_seconds(task.y.size) * clock.speed.of("counting"))
     return _first_points(front, first_choice(settings, front) if pick is None else pick, max(n_points, _COUNTED))
 
 

@@ -115,7 +115,7 @@ def _everything_first(designs: IntArray, *, few_stages: bool) -> IntArray:
 
 
 def _seconds(task: Task, n_designs: int, clock: Clock) -> float:
-    return walking_seconds(task, n_designs) * clock.speed.of("walking")
+    return walking_seconds(task.y.size, n_designs) * clock.speed.of("walking")
 
 
 def _walked(
@@ -146,7 +146,7 @@ def _walked(
         right = outcomes.label == y
         walk_against(slots, exists.sum(axis=1), outcomes.confidence, right, other, y, folds, bars, left, lost, gained)
         yield rows, (left, lost, gained)
-        clock.speed.learn("walking", clock.elapsed - began, walking_seconds(judge.task, len(rows)))
+        clock.speed.learn("walking", clock.elapsed - began, walking_seconds(judge.task.y.size, len(rows)))
         clock("choosing thresholds", 0.5 * (i + len(rows)) / len(designs), f"{i + len(rows):,} designs")
 
 

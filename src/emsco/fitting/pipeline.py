@@ -23,8 +23,8 @@ from emsco.fitting.aside import SetAside, set_aside
 from emsco.fitting.choosing import by_class, chosen
 from emsco.fitting.clock import Clock
 from emsco.fitting.final import Finished, Found, finish_front
-from emsco.fitting.forecast import forecast
-from emsco.fitting.large import RACED, is_many, sampled, widened
+from emsco.fitting.forecast import forecast, search_seconds
+from emsco.fitting.large import RACED, LargeRehearsal, is_many, sampled, widened
 from emsco.fitting.limited import LimitedPace, counted_in_time, first_choice, search_in_time, trained_in_time
 from emsco.fitting.memory import Memory
 from emsco.fitting.probes import probing, settle
@@ -45,6 +45,7 @@ from emsco.stages.estimator import check_estimator_usable
 from emsco.stages.recipe import Recipe
 
 _RACED_ROWS, _RACED_CELLS = 5_000, 300_000  # of which all folds tell which final learner is best
+_BRIEF = 0.2  # share of the time left that a search may take where another learner takes over
 _CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
 
 
@@ -129,12 +130,12 @@ def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = 
     if sample is not everyone:
         raced = sampled(everyone, np.random.default_rng(settings.seed), RACED).scout()
     recipe, final = settle_recipe(settings, tried, raced, task_of(tried), aside.classes, streams.recipe, memory)
-    wide = sample
-    if sample is not everyone:
-        final = recipe if final is None else final
-        wide = widened(everyone, final, tried.problems(final.encoding)[0][0], np.random.default_rng(settings.seed))
+    if sample is not everyone and final is None:
+        final = recipe
     scout = sample if final is None else sample.scout()
-    _expect(settings, task_of(scout), scout, recipe, wide, final)
+    expect = partial(_expect, settings, task_of(scout), scout, recipe, final=final)
+    wide = sample if sample is everyone or final is None else _widened(settings, everyone, tried, final, expect)
+    expect(wide)
     for rehearsal in (tried, raced):
         rehearsal.forget(but=recipe.encoding)
     setup = scout.prepared(recipe, seed=settings.seed, n_jobs=settings.n_jobs)
@@ -147,7 +148,8 @@ def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = 
     run = Run(streams.search, n_threads(settings.n_jobs), clock, history, journal)
     proxy = make_proxy(settings, task, setup, scout)
     pace = LimitedPace(clock, judge, setup.trainer.timing, partial(Proxy, scout, recipe.encoding), proxy)
-    searched = search(settings, judge, run, setup, pace, _picked(settings, task, proxy, takes_over=final is not None))
+    picked = _picked(settings, task, slow=proxy is not None, takes_over=final is not None)
+    searched = search(settings, judge, run, setup, pace, picked)
     found = Found(searched.front, judge, setup, scout, proxy, pace)
     finished = finish_front(settings, found, final, wide, task_of, memory)
     conclude = partial(deploy, settings, given, read, aside, run, searched, finished)
@@ -168,6 +170,24 @@ def _sample(settings: Settings, everyone: Rehearsal) -> Rehearsal:
     if not is_many(everyone) or not isinstance(settings.search, Auto):
         return everyone
     return sampled(everyone, np.random.default_rng(settings.seed))
+
+
+def _widened(
+    settings: Settings, everyone: Rehearsal, sample: Rehearsal, final: Recipe, expect: Callable[[Rehearsal], None]
+) -> Rehearsal:
+    """Return the rows that train and judge final stages: as many as there is time for, with a limit."""
+    like, clock, share = sample.problems(final.encoding)[0][0], everyone.clock, 1.0
+    while True:
+        wide = widened(everyone, final, like, np.random.default_rng(settings.seed), share=share)
+        if not isinstance(wide, LargeRehearsal):
+            return wide
+        expect(wide)
+        n_rows = int(wide.starts[-1])
+        if clock.affords_later(wide.encoding_seconds(final.encoding)) or n_rows < 2 * sample.n_trained[1]:
+            if share < 1:
+                clock.cut(f"final stages learn from {n_rows:,} rows", "training the final stages")
+            return wide
+        share /= 2
 
 
 def read_table(settings: Settings, given: Given) -> Read:
@@ -262,8 +282,8 @@ def settle_recipe(
         recipe = settle(rehearsal, plain, **options, score=probes.score, sets=probes.sets, known=scores)
         if memory is not None:
             memory.keep_recipe(recipe, scores, settled="comparing learners" not in clock.cuts)
-    _expect(settings, task, rehearsal, recipe, rehearsal, chance=0.5)
-    final = _final_recipe(settings, recipe, raced, classes)  # what is wrong with it is said before the search
+    _expect(settings, task, rehearsal, recipe, rehearsal, chance=0.5, raced=raced)
+    final = _final_recipe(settings, recipe, rehearsal, raced, classes)  # what is wrong is said before the search
     return recipe, final
 
 
@@ -282,13 +302,14 @@ def _expect(
     final: Recipe | None = None,
     *,
     chance: float = 1.0,
+    raced: Rehearsal | None = None,
 ) -> None:
     """Tell the clock how long the phases from the search on will take; before the race with a chance of each end.
 
-    ``rehearsal`` is that of the search, ``wide`` that of final stages.
+    ``rehearsal`` is that of the search, ``wide`` that of final stages, ``raced`` that of the race if it is another.
     """
     n_jobs, fast = settings.n_jobs, settings.estimator is None
-    searching = _picked(settings, task, None, takes_over=final is not None)
+    searching = _picked(settings, task, slow=_is_slow(settings, recipe, rehearsal), takes_over=final is not None)
     if isinstance(searching, Auto):
         searching = searching.picked(task, fast=fast)
     timing, stages = rehearsal.timing(recipe, n_jobs=n_jobs), None
@@ -296,18 +317,27 @@ def _expect(
         stages = final_stages(wide, final, rehearsal, n_jobs=n_jobs)
     seconds = forecast(task, searching, timing, fast=fast, final=stages, chance=chance)
     if chance < 1 and _races(settings):
-        seconds["racing final learners"] = race_seconds(rehearsal, recipe, n_jobs=n_jobs)
-    rehearsal.clock.expect(seconds | {"calibrating": 0.0 if settings.policy.set_aside is None else 1.0})
+        brief = search_seconds(BRIEFLY, task, timing, fast=fast)
+        seconds["searching"] = chance * min(brief, seconds["searching"]) + (1 - chance) * seconds["searching"]
+        seconds["racing final learners"] = race_seconds(rehearsal, recipe, raced or rehearsal, n_jobs=n_jobs)
+    others = {"ordering features": 0.0, "training the final stages": 0.0, "calibrating": 0.0}
+    if settings.policy.set_aside is not None:
+        others["calibrating"] = 1.0
+    rehearsal.clock.expect(others | seconds)
 
 
-def _final_recipe(settings: Settings, recipe: Recipe, rehearsal: Rehearsal, classes: NDArray[Any]) -> Recipe | None:
+def _final_recipe(
+    settings: Settings, recipe: Recipe, rehearsal: Rehearsal, raced: Rehearsal, classes: NDArray[Any]
+) -> Recipe | None:
     final, encoding = settings.final_estimator, recipe.encoding
     if isinstance(final, str):
         final = None
         if _races(settings):
-            rehearsal.clock.begin("racing final learners")
-            tunes = settings.policy.tunes
-            winner = race(rehearsal, recipe, tunes=tunes, seed=settings.seed, n_jobs=settings.n_jobs)[0]
+            clock, n_jobs = rehearsal.clock, settings.n_jobs
+            clock.begin("racing final learners")
+            if not clock.affords(race_seconds(rehearsal, recipe, raced, n_jobs=n_jobs)):
+                raced = rehearsal
+            winner = race(raced, recipe, tunes=settings.policy.tunes, seed=settings.seed, n_jobs=n_jobs)[0]
             if winner.name != "logistic":
                 return winner.recipe
     if final is None and settings.calibration is None:
@@ -328,17 +358,21 @@ def _final_recipe(settings: Settings, recipe: Recipe, rehearsal: Rehearsal, clas
 
 
 def make_proxy(settings: Settings, task: Task, setup: Setup, rehearsal: Rehearsal) -> Proxy | None:
-    """Return what orders units where logistic stages have so many weights that they are slow to train, if so."""
+    """Return what orders units where logistic stages are slow to train, if so."""
     recipe = setup.recipe
-    slow = settings.estimator is None and not recipe.is_batched(rehearsal.problems(recipe.encoding)[0][0])
-    return Proxy(rehearsal, recipe.encoding) if slow and task.tunes else None
+    return Proxy(rehearsal, recipe.encoding) if task.tunes and _is_slow(settings, recipe, rehearsal) else None
 
 
-def _picked(settings: Settings, task: Task, proxy: Proxy | None, *, takes_over: bool) -> Search:
+def _is_slow(settings: Settings, recipe: Recipe, rehearsal: Rehearsal) -> bool:
+    """Return whether logistic stages have so many weights that they are slow to train."""
+    return settings.estimator is None and not recipe.is_batched(rehearsal.problems(recipe.encoding)[0][0])
+
+
+def _picked(settings: Settings, task: Task, *, slow: bool, takes_over: bool) -> Search:
     """Return the search: that of the user, or the one that suits; a brief one where another learner takes over."""
     if not isinstance(settings.search, Auto) or not task.tunes:
         return settings.search
-    if proxy is not None:
+    if slow:
         return BARELY
     return BRIEFLY if takes_over else settings.search
 
@@ -346,7 +380,8 @@ def _picked(settings: Settings, task: Task, proxy: Proxy | None, *, takes_over: 
 def search(settings: Settings, judge: Judge, run: Run, setup: Setup, pace: LimitedPace, searching: Search) -> Searched:
     """Search designs; where that ended early, the front is the best found so far."""
     clock = setup.trainer.clock
-    clock.begin("searching")
+    brief = searching is BRIEFLY or searching is BARELY
+    clock.begin("searching", most=_BRIEF if brief else 1.0)
     if clock.is_limited:
         searching = _in_time(settings, judge, run, setup, pace, searching)
     try:

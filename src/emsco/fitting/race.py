@@ -92,11 +92,12 @@ def _entering(rehearsal: Rehearsal, recipes: Mapping[str, Recipe], *, n_jobs: in
         clock.cut(f"{len(entered) - 1} of {len(BOOSTED)} kinds of boosted trees were tried")
 
 
-def race_seconds(rehearsal: Rehearsal, searched: Recipe, *, n_jobs: int) -> float:
-    """Return how long the race takes."""
+def race_seconds(rehearsal: Rehearsal, searched: Recipe, raced: Rehearsal, *, n_jobs: int) -> float:
+    """Return how long the race takes, if it is by other rows than those at hand."""
     everything = np.ones((1, rehearsal.prices.n_units), dtype=np.bool_)
     recipes = [searched, *(boosted_recipe(rehearsal, kind) for kind in BOOSTED)]
-    return float(sum(rehearsal.timing(recipe, n_jobs=n_jobs).seconds(everything)[0] for recipe in recipes))
+    times = np.prod(raced.n_trained) / np.prod(rehearsal.n_trained)
+    return float(times * sum(rehearsal.timing(recipe, n_jobs=n_jobs).seconds(everything)[0] for recipe in recipes))
 
 
 def _rows(rehearsal: Rehearsal, recipe: Recipe, tunes: bool, *, seed: int, n_jobs: int) -> FloatArray:
@@ -130,11 +131,12 @@ def final_stages(rehearsal: Rehearsal, final: Recipe | None, scout: Rehearsal, *
             scout.timing(recipe, n_jobs=n_jobs),
             n_sets,
             min(n_placed(n_sets, rehearsal.prices.n_units), MOST_LOOKED_FOR),
+            rehearsal.y.size,
         )
     n_sets = affordable_sets(rehearsal, recipe.kind)
     quick = boosted_recipe(rehearsal, recipe.kind, share=_QUICK)
     asked = scout.timing(quick, n_jobs=n_jobs, n_folds=_quick_folds(n_sets))
-    return Final(timing, asked, n_sets, n_placed(n_sets, rehearsal.prices.n_units))
+    return Final(timing, asked, n_sets, n_placed(n_sets, rehearsal.prices.n_units), rehearsal.y.size)
 
 
 def _quick_folds(n_sets: int) -> int:

@@ -113,7 +113,7 @@ class Rehearsal:
 
     def _expected(self, encoding: str) -> float:
         """Return how long it takes on a usual machine to encode all folds."""
-        n_columns, n_rows = len(self.table.names), self.codes.size
+        n_columns, n_rows = len(self.table.names), self.n_trained[1]
         return len(self.folds or [None]) * n_columns * (_PER_COLUMN + _PER_CELL[encoding] * n_rows)
 
     def trainers(self, recipe: Recipe, *, seed: int, n_jobs: int) -> list[StageTrainer]:

@@ -115,7 +115,7 @@ def _promising(designs: IntArray, judge: Judge, clock: Clock) -> IntArray:
 
 def _affordable(designs: IntArray, task: Task, clock: Clock) -> Iterator[IntArray]:
     """Yield the designs that there is time to count at all thresholds, one at least: some from everywhere."""
-    expected = counting_seconds(task)
+    expected = counting_seconds(task.y.size)
     if not clock.affords(len(designs) * expected * clock.speed.of("counting")):
         designs = designs[np.random.default_rng(0).permutation(len(designs))]
     for i, design in enumerate(designs):
