@@ -5,6 +5,7 @@ import sys
 from benchmarks import (
     decide,
     exact,
+    fits,
     frontier,
     generation,
     guarantee,
@@ -21,7 +22,20 @@ def main() -> int:
     """Print the bars; return how many are missed."""
     print(f"{'':<58} {'measured':>10} {'bar':>9}")
     missed = 0
-    for module in (train, generation, decide, predict, session, search, exact, frontier, guarantee, spambase, startup):
+    for module in (
+        train,
+        generation,
+        decide,
+        predict,
+        session,
+        search,
+        exact,
+        frontier,
+        guarantee,
+        spambase,
+        startup,
+        fits,
+    ):
         for bar in module.bars():
             sign = ">=" if bar.more_is_better else "<="
             verdict = "" if bar.met else "  MISSED"
