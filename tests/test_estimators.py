@@ -353,7 +353,7 @@ def test_no_warning_escapes_a_plain_fit():
 # ---------------------------------------------------------------- presets
 
 PUBLISHED = {"threshold": 0.75, "search": Evolution(), "removal": False, "validation": 1 / 3, "choose": "fitness",
-             "encoding": "linear", "C": 1.0, "final_estimator": "search"}  # fmt: skip
+             "encoding": "raw", "C": 1.0, "final_estimator": "search"}  # fmt: skip
 BEST = {"search": "auto", "threshold": "auto", "removal": True, "validation": 5, "choose": "no_worse",
         "encoding": "auto", "C": "auto", "final_estimator": "auto"}  # fmt: skip
 

@@ -1,8 +1,8 @@
 """CEGB: gradient boosting that pays for the features its trees read, as implemented in LightGBM (BASELINES §4)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -49,6 +49,11 @@ class CEGB(Rival):
     criterion, validation, random_state
         As in every method.
     """
+
+    grids: ClassVar[Mapping[str, str]] = {
+        "price_weight": "price_weights", "learning_rate": "learning_rates", "num_leaves": "num_leaves",
+        "min_rows_in_leaf": "min_rows_in_leaf", "column_prices": "column_prices", "n_rounds": "n_rounds",
+    }  # fmt: skip
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 """Greedy Miser: boosted trees that pay for a feature at its first split (BASELINES §1)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,11 @@ class GreedyMiser(Rival):
     Units that share a cost are priced as they are charged: the first of a group with the shared cost, the others
     without it. The publication has no groups.
     """
+
+    grids: ClassVar[Mapping[str, str]] = {
+        "price_weight": "price_weights", "learning_rate": "learning_rates", "split_levels": "split_levels",
+        "min_samples_leaf": "min_samples_leaf", "n_rounds": "rounds",
+    }  # fmt: skip
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from emsco.exceptions import EmscoError, FileError, InvalidParameterError
-from emsco.experiments import budgets, comparison, global_optima, splits, stages, thresholds
+from emsco.experiments import budgets, comparison, global_optima, methods, splits, stages, standings, thresholds
 from emsco.experiments.published import paper_comparison
 from emsco.experiments.setting import DATASETS, PAPER, PROVEN
 from emsco.fitting.progress import PhaseLine, ProgressLine
@@ -78,18 +78,19 @@ def _add_global(commands: Any) -> None:
 def _add_comparison(commands: Any) -> None:
     command = _add(
         commands, "comparison", _comparison, "every method on the same data, prices and rules",
-        "Tune every method on validation rows and score it once on test rows (50-25-25), on many splits. trials.csv "
-        "has one line per trial, table.csv the means with 95 % confidence intervals; bars.png and scatter.png are "
-        "plots. An interrupted run continues: trials in the folder are not run again.",
+        "Tune every method on validation rows, with its full grid, and score it once on test rows (50-25-25), on many "
+        "splits. trials.csv has one line per trial, table.csv the means with 95 % confidence intervals, leads.csv the "
+        "paired differences with EMSCO; bars.png and scatter.png are plots. An interrupted run continues: trials in "
+        "the folder are not run again. Quick trials are marked and never mixed with full ones.",
     )  # fmt: skip
-    command.add_argument("--setting", choices=["paper", "best"], default="paper",
-                         help="EMSCO as in the paper, or with our defaults")  # fmt: skip
+    command.add_argument("--setting", choices=list(methods.SETTINGS), default=methods.PAPER_RULES,
+                         help="; ".join(f"{name}: {words}" for name, words in methods.SETTINGS.items()))  # fmt: skip
     command.add_argument("--data", nargs="+", choices=list(DATASETS), default=list(PAPER), help="data sets")
     command.add_argument(
         "--method",
         nargs="+",
         metavar="NAME",
-        help=f"only these methods; on request also: {', '.join(comparison.ON_REQUEST)}",
+        help=f"only these methods; on request also: {', '.join(methods.ON_REQUEST)}",
     )
     command.add_argument("--splits", type=_positive, default=20)
     command.add_argument("--seeds", type=_positive, default=1, help="runs per split, with different seeds")
@@ -159,23 +160,23 @@ def _global(options: argparse.Namespace) -> int:
 
 
 def _comparison(options: argparse.Namespace) -> int:
-    known = comparison.methods(options.setting)
+    known = methods.methods(options.setting)
     unknown = [name for name in options.method or [] if name not in known]
     if unknown:
         raise InvalidParameterError(f"there is no method {unknown}; methods: {', '.join(known)}.")
     n_splits = min(options.splits, 2) if options.quick else options.splits
     trials = [
-        comparison.Trial(options.setting, dataset, method, split, seed)
+        comparison.Trial(options.setting, dataset, method, split, seed, options.quick)
         for split in range(n_splits)
         for dataset in options.data
-        for method in options.method or [name for name in known if name not in comparison.ON_REQUEST]
+        for method in options.method or [name for name in known if name not in methods.ON_REQUEST]
         for seed in range(options.seeds)
     ]
     path = options.out / "trials.csv"
     line = PhaseLine(shown=sys.stderr.isatty())
     interrupted = False
     try:
-        for n_done, n_all, outcome in comparison.run_trials(trials, path, quick=options.quick, n_jobs=options.jobs):
+        for n_done, n_all, outcome in comparison.run_trials(trials, path, n_jobs=options.jobs):
             last = "" if outcome is None else f"{outcome.trial.method} on {outcome.trial.dataset}"
             line("comparing", n_done / n_all, last)
     except KeyboardInterrupt:
@@ -184,12 +185,14 @@ def _comparison(options: argparse.Namespace) -> int:
     wanted = set(trials)
     order = {trial: i for i, trial in enumerate(trials)}
     outcomes = [outcome for outcome in comparison.read_outcomes(path) if outcome.trial in wanted]
-    rows = comparison.summarise(sorted(outcomes, key=lambda outcome: order[outcome.trial]))
+    rows = standings.summarise(sorted(outcomes, key=lambda outcome: order[outcome.trial]))
     if rows:
-        print(comparison.text_table(rows, {(p.dataset, p.method): p for p in paper_comparison()}))
-        comparison.write_table(rows, options.out / "table.csv")
-        comparison.plot_bars(rows, options.out / "bars.png")
-        comparison.plot_scatter(rows, options.out / "scatter.png")
+        ahead = standings.leads(outcomes)
+        print(standings.text_table(rows, {(p.dataset, p.method): p for p in paper_comparison()}, ahead))
+        standings.write_table(rows, options.out / "table.csv")
+        standings.write_leads(ahead, options.out / "leads.csv")
+        standings.plot_bars(rows, options.out / "bars.png")
+        standings.plot_scatter(rows, options.out / "scatter.png")
     if interrupted:
         print(f"Interrupted after {len(outcomes)} of {len(trials)} trials; repeat the command to continue.")
         return 130
@@ -229,7 +232,7 @@ def _thresholds(options: argparse.Namespace) -> int:
 
 
 def _stages(options: argparse.Namespace) -> int:
-    found = stages.assignments(comparison.read_outcomes(options.out / "trials.csv"))
+    found = stages.assignments(comparison.in_the_paper(comparison.read_outcomes(options.out / "trials.csv")))
     if not found:
         raise FileError(f"there are no trials of EMSCO in {options.out}; run the comparison with this --out first.")
     print(stages.text_table(found))
@@ -240,7 +243,7 @@ def _stages(options: argparse.Namespace) -> int:
 
 
 def _splits(options: argparse.Namespace) -> int:
-    found = splits.spreads(comparison.read_outcomes(options.out / "trials.csv"))
+    found = splits.spreads(comparison.in_the_paper(comparison.read_outcomes(options.out / "trials.csv")))
     if not found:
         raise FileError(
             f"there are no trials of EMSCO and CO-T on three splits or more in {options.out}; run the comparison with "
