@@ -108,7 +108,7 @@ def test_columns_stay_apart_and_deficits_are_named():
         assert len(re.split("  +", line.strip())) in (
             7,
             10,
-        )  # EMSCO has no lead over itself, but four figures of the paper
+        )  # EMSCO: no lead over itself, four figures of the paper
         assert "+-0.0000." not in line
     assert "EMSCO's combined score is below that of better." in lines
 

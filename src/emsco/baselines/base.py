@@ -130,6 +130,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     criterion: Callable[[Figures], float]
     validation: float
     random_state: Any
+    settings_: dict[str, Any]
 
     @abstractmethod
     def _candidates(self, problem: Problem, seed: int) -> Iterable[Candidate]:
@@ -208,7 +209,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _again(self, problem: Problem, seed: int) -> Iterable[Candidate]:
         """Train models with the chosen settings, and perhaps others."""
-        narrow = clone(self)
+        narrow: Rival = clone(self)
         for setting, parameter in self.grids.items():
             value, single = self.settings_[setting], isinstance(getattr(self, parameter), int | float)
             narrow.set_params(**{parameter: value if single else (value,)})

@@ -169,8 +169,8 @@ class _StageEncoding(click.Choice[str]):
 @click.option(
     "--encoding",
     type=_StageEncoding(["linear", "rank", "spline", "raw", "auto"]),
-    help="Encoding of numbers: standardised, ranks, splines of ranks, unscaled (raw), or the best of the first three by "
-    "cross-validation.  [default: best: auto, paper: raw]",
+    help="Encoding of numbers: standardised, ranks, splines of ranks, unscaled (raw), or the best of the first three "
+    "by cross-validation.  [default: best: auto, paper: raw]",
 )
 @click.option(
     "--regularisation",

@@ -7,7 +7,18 @@ import sys
 from typing import Any
 
 from emsco.exceptions import EmscoError, FileError, InvalidParameterError
-from emsco.experiments import budgets, comparison, global_optima, methods, splits, stages, standings, thresholds
+from emsco.experiments import (
+    budgets,
+    comparison,
+    global_optima,
+    landscape,
+    methods,
+    splits,
+    stages,
+    standings,
+    sweep,
+    thresholds,
+)
 from emsco.experiments.published import paper_comparison
 from emsco.experiments.setting import DATASETS, PAPER, PROVEN
 from emsco.fitting.progress import PhaseLine, ProgressLine
@@ -35,6 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_global(commands)
     _add_comparison(commands)
     _add_budgets(commands)
+    _add_landscapes(commands)
+    _add_sweep(commands)
     command = _add(commands, "thresholds", _thresholds, "the effect of the confidence threshold",
                    "Sweep the thresholds of a cost-ordered two-stage design on many random data sets, as in the "
                    "paper's figure 2: thresholds.csv and thresholds.png.")  # fmt: skip
@@ -112,6 +125,38 @@ def _add_budgets(commands: Any) -> None:
                          help="largest mean cost")  # fmt: skip
     command.add_argument("--jobs", type=_positive, default=1, help="processes")
     command.add_argument("--quick", action="store_true", help="small searches and grids, for a quick check")
+
+
+def _add_landscapes(commands: Any) -> None:
+    command = _add(
+        commands, "landscape", _landscape, "the objectives of random designs",
+        "Score random designs of a data set of the paper on validation rows, as in its figure 3: landscape.csv and "
+        "landscape.png.",
+    )  # fmt: skip
+    command.add_argument("--data", choices=PROVEN, default="heart", help="data set")
+    command.add_argument("--stages", type=_positive, default=3, metavar="K", help="most stages")
+    command.add_argument("--designs", type=_positive, default=5000, help="number of designs")
+    command = _add(
+        commands, "neighbourhood", _neighbourhood, "the objectives of the neighbours of a design",
+        "Score a good design and all designs that differ from it by one stage in one feature, as in the paper's figure "
+        "6: neighbourhood.csv and neighbourhood.png.",
+    )  # fmt: skip
+    command.add_argument("--data", choices=PROVEN, default="credit", help="data set")
+    command.add_argument("--stages", type=_positive, default=4, metavar="K", help="most stages")
+
+
+def _add_sweep(commands: Any) -> None:
+    command = _add(
+        commands, "sweep", _sweep, "the settings of the evolution, one at a time",
+        "Search with other populations, rates, biases and shares of elites than the paper's, one at a time, and count "
+        "the share of the true front that is held after the same number of designs: sweep.csv and sweep.png.",
+    )  # fmt: skip
+    command.add_argument("--data", nargs="+", choices=PROVEN, default=PROVEN, help="data sets")
+    command.add_argument("--stages", type=_positive, default=3, metavar="K", help="most stages")
+    command.add_argument("--designs", type=_positive, default=30_000, help="designs per run")
+    command.add_argument("--runs", type=_positive, default=20, help="runs per value")
+    command.add_argument("--setting", nargs="+", choices=list(sweep.VALUES), default=list(sweep.VALUES))
+    command.add_argument("--jobs", type=_positive, default=1, help="processes")
 
 
 def _share(text: str) -> float:
@@ -229,6 +274,48 @@ def _thresholds(options: argparse.Namespace) -> int:
     thresholds.plot(sweep, options.out / "thresholds.png")
     print(f"thresholds.csv and thresholds.png are in {options.out}/.")
     return 0
+
+
+def _landscape(options: argparse.Namespace) -> int:
+    found = landscape.sample(options.data, options.stages, options.designs)
+    print(landscape.text_sample(found))
+    landscape.write(found, options.out / "landscape.csv")
+    landscape.plot_sample(found, options.out / "landscape.png")
+    print(f"landscape.csv and landscape.png are in {options.out}/.")
+    return 0
+
+
+def _neighbourhood(options: argparse.Namespace) -> int:
+    found = landscape.neighbourhood(options.data, options.stages)
+    print(landscape.text_neighbourhood(found))
+    landscape.write(found, options.out / "neighbourhood.csv")
+    landscape.plot_neighbourhood(found, options.out / "neighbourhood.png")
+    print(f"neighbourhood.csv and neighbourhood.png are in {options.out}/.")
+    return 0
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    line = PhaseLine(shown=sys.stderr.isatty())
+    values = {name: sweep.VALUES[name] for name in options.setting}
+    n_all = len(options.data) * sum(map(len, values.values()))
+    found: list[sweep.Tried] = []
+    interrupted = False
+    try:
+        for tried in sweep.run(
+            options.data, options.stages, n_designs=options.designs, n_runs=options.runs, n_jobs=options.jobs,
+            values=values,
+        ):  # fmt: skip
+            found.append(tried)
+            line("sweeping", len(found) / n_all, f"{tried.dataset}, {tried.setting} = {tried.value:g}")
+    except KeyboardInterrupt:
+        interrupted = True
+    line.close()
+    if found:
+        print(sweep.text_table(found))
+        sweep.write(found, options.out / "sweep.csv")
+        sweep.plot(found, options.out / "sweep.png")
+    print(f"{'Interrupted; the finished part' if interrupted else 'The result'} is in {options.out}/.")
+    return 130 if interrupted else 0
 
 
 def _stages(options: argparse.Namespace) -> int:

@@ -71,6 +71,11 @@ def _cascade(dataset: str, split: int) -> Cascade:
     return Cascade(cache, problem.prices)
 
 
+def scorer(dataset: str, split: int) -> tuple[Cascade, int]:
+    """Return the cascade that scores designs of a data set of the paper, and its number of features."""
+    return _cascade(dataset, split), len(PAPER[dataset].load().prices)
+
+
 def true_frontier(dataset: str, max_stages: int, split: int, *, n_jobs: int = 1) -> tuple[Frontier, IntArray]:
     """Prove a front; return its sizes and its vectors (conclusive, correct, cost)."""
     started = perf_counter()

@@ -128,12 +128,13 @@ class Refitted:
         """Tune with each encoding, keep the best, and train it on all rows."""
         best: tuple[bool, float, float] | None = None
         for encoding in self._encodings:
-            rival = clone(self._rival).fit(X, y, costs, X_val, y_val, encoding=encoding)
+            rival: Rival = clone(self._rival).fit(X, y, costs, X_val, y_val, encoding=encoding)
             score = max(
                 (row["mean_cost"] > 0, float(row["score"]), -float(row["mean_cost"])) for row in rival.table_
             )  # as the rival chooses among its settings: something that reads nothing comes last
             if best is None or score > best:
-                best, self.rival_ = score, rival
+                best = score
+                self.rival_: Rival = rival
                 self.settings_ = {**rival.settings_, "encoding": encoding}
         self.rival_.refit(stacked(X, X_val), np.concatenate([y, y_val]), costs)
         return self
