@@ -66,7 +66,8 @@ def test_the_sweep_holds_everything_of_a_small_space(tmp_path, capsys):
     few = ["sweep", "--data", "pima", "--stages", "2", "--runs", "2", "--designs", "12000"]
     assert main([*few, "--setting", "stage_bias", "population_size", "--out", str(tmp_path)]) == 0
     out = capsys.readouterr().out
-    assert "2   100.0 % +-0.0  (paper)" in out
+    assert "      2  100.0 % +-0.0  (paper)\n" in out
+    assert "the paper's value is the best" in out
     assert (tmp_path / "sweep.png").exists()
     assert len((tmp_path / "sweep.csv").read_text().splitlines()) == 1 + 6 + 5
 

@@ -166,6 +166,9 @@ def plot_sample(found: Landscape, path: Path) -> None:
         ax.set_title(title, fontsize=10)
         ax.grid(alpha=0.3)
     axes[0].set_ylabel("coverage (g1)")
+    for values, limit in ((found.accuracy, axes[0].set_xlim), (found.coverage, axes[0].set_ylim)):
+        edge = 0.04 * max(float(np.ptp(values)), 1e-9)
+        limit(values.min() - edge, values.max() + edge)
     figure.suptitle(
         f"{found.dataset}: {len(found.designs):,} random designs of at most {found.max_stages} stages", fontsize=11
     )

@@ -123,7 +123,7 @@ def text_table(found: Sequence[Tried]) -> str:
 def conclusion(here: Sequence[Tried]) -> str:
     """Say how much better the best value of a setting is than the paper's, run by run."""
     paper = next((tried for tried in here if tried.paper), None)
-    best = max(here, key=lambda tried: float(tried.shares.mean()))
+    best = max(here, key=lambda tried: (float(tried.shares.mean()), tried.paper))
     if paper is None:
         return f"best: {best.value:g}"
     if best.value == paper.value:
