@@ -176,10 +176,26 @@ def test_thresholds_that_make_no_sense_are_wrong_usage(options, says, folder, tm
 
 
 def test_the_evolution_is_set_by_options(folder, tmp_path, capsys):
-    chosen = (
-        "--population 20 --generations 3 --patience 2 --mutation-rate 0.1 --unique rows --recombination-rate 0.7 "
-        "--elite-fraction 0.3 --stage-bias 3 --init-rate 0.4"
-    ).split()
+    chosen = [
+        "--population",
+        "20",
+        "--generations",
+        "3",
+        "--patience",
+        "2",
+        "--mutation-rate",
+        "0.1",
+        "--unique",
+        "rows",
+        "--recombination-rate",
+        "0.7",
+        "--elite-fraction",
+        "0.3",
+        "--stage-bias",
+        "3",
+        "--init-rate",
+        "0.4",
+    ]
     made = tmp_path / "m.emsco"
     call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "--preset", "paper", *chosen, "-o", made)
     assert emsco.load(made).search_ == emsco.Evolution(

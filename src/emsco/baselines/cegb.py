@@ -149,11 +149,18 @@ class Booster:
         **settings
             LightGBM's.
         """
+        return read_trees(self._train(penalties, n_rounds, settings).model_to_string(), self._n_outputs)
+
+    def gains(self, penalties: FloatArray, *, n_rounds: int, **settings: Any) -> FloatArray:
+        """Return the gain of all splits on each encoded column, (n_encoded,)."""
+        model = self._train(penalties, n_rounds, settings)
+        return np.asarray(model.feature_importance("gain"), dtype=np.float64)
+
+    def _train(self, penalties: FloatArray, n_rounds: int, settings: dict[str, Any]) -> Any:
         parameters = {**self._fixed, **settings}
         if penalties.any():
             parameters["cegb_penalty_feature_lazy"] = penalties.tolist()
-        model = self._lightgbm.train(parameters, self._rows, n_rounds, keep_training_booster=True)
-        return read_trees(model.model_to_string(), self._n_outputs)
+        return self._lightgbm.train(parameters, self._rows, n_rounds, keep_training_booster=True)
 
 
 def read_trees(text: str, n_outputs: int) -> Trees:

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from emsco.baselines.base import Rival
 from emsco.baselines.budget_prune import BudgetPrune
+from emsco.baselines.budget_rf import BudgetRF
 from emsco.baselines.cact_lasso import CaCTLasso
 from emsco.baselines.cegb import CEGB
 from emsco.baselines.co_t import CostOrdered
@@ -17,8 +18,10 @@ from emsco.baselines.cstc import CSTC
 from emsco.baselines.greedy_miser import GreedyMiser
 from emsco.baselines.nsga2 import NSGA2
 from emsco.baselines.reject_rules import RejectRules
+from emsco.baselines.sgr import SGR
 from emsco.baselines.single_stage import SingleStage
 from emsco.baselines.stage_lp import StageLP
+from emsco.baselines.top_features import TopFeatures
 from emsco.data.encoding import ENCODINGS
 from emsco.deployed.decide import Decisions
 from emsco.estimators import EMSCOClassifier
@@ -210,10 +213,13 @@ RIVALS: Mapping[str, Callable[[PaperSetting, int], Rival]] = {
     "Reject rules": lambda s, seed: RejectRules(threshold=s.threshold, random_state=seed),
     "Stage LP": lambda s, seed: StageLP(threshold=s.threshold, random_state=seed),
     "BudgetPrune": lambda s, seed: BudgetPrune(threshold=s.threshold, random_state=seed),
+    "BudgetRF": lambda s, seed: BudgetRF(threshold=s.threshold, random_state=seed),
+    "SGR": lambda s, seed: SGR(threshold=s.threshold, random_state=seed),
+    "LightGBM, top k": lambda s, seed: TopFeatures(threshold=s.threshold, random_state=seed),
     "NSGA-II": _nsga2,
 }
 # Trees split a column by its order, which no encoding changes.
-ANY_SCALE = {"GM*", "CEGB*", "BudgetPrune"}
+ANY_SCALE = {"GM*", "CEGB*", "BudgetPrune", "BudgetRF", "LightGBM, top k"}
 # Small grids for a check of everything in minutes.
 QUICK: Mapping[str, dict[str, Any]] = {
     "CaCT LASSO": {"penalties": (0.5, 2.0, 8.0, 32.0)},
@@ -226,5 +232,9 @@ QUICK: Mapping[str, dict[str, Any]] = {
     "Reject rules": {"price_weights": (0.0, 0.1)},
     "Stage LP": {"price_weights": (0.1,), "inputs": ("confidence",)},
     "BudgetPrune": {"price_weights": (0.0, 0.1), "n_trees": (10,), "max_depths": (6,)},
+    "BudgetRF": {"budgets": (0.2,), "splits": ("entropy-expected",), "price_powers": (0.5,), "max_trees": 5},
+    "SGR": {"C": (1.0,)},
+    "LightGBM, top k": {"n_units": (1, 3), "orders": ("gain",), "learning_rates": (0.1,), "n_rounds": 50,
+                        "num_leaves": (8,), "min_rows_in_leaf": (5,)},
     "NSGA-II": {"population_size": 50, "max_generations": 10},
 }  # fmt: skip
