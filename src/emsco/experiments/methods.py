@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from sklearn.base import clone
 
+from emsco.baselines.astc import ASTC
 from emsco.baselines.base import Rival
 from emsco.baselines.budget_prune import BudgetPrune
 from emsco.baselines.budget_rf import BudgetRF
@@ -16,6 +17,7 @@ from emsco.baselines.cegb import CEGB
 from emsco.baselines.co_t import CostOrdered
 from emsco.baselines.cstc import CSTC
 from emsco.baselines.greedy_miser import GreedyMiser
+from emsco.baselines.ji_carin import JiCarin
 from emsco.baselines.nsga2 import NSGA2
 from emsco.baselines.reject_rules import RejectRules
 from emsco.baselines.sgr import SGR
@@ -214,6 +216,8 @@ RIVALS: Mapping[str, Callable[[PaperSetting, int], Rival]] = {
     "Stage LP": lambda s, seed: StageLP(threshold=s.threshold, random_state=seed),
     "BudgetPrune": lambda s, seed: BudgetPrune(threshold=s.threshold, random_state=seed),
     "BudgetRF": lambda s, seed: BudgetRF(threshold=s.threshold, random_state=seed),
+    "ASTC*": lambda s, seed: ASTC(threshold=s.threshold, random_state=seed),
+    "Ji & Carin": lambda s, seed: JiCarin(threshold=s.threshold, policies=("myopic", "look-ahead"), random_state=seed),
     "SGR": lambda s, seed: SGR(threshold=s.threshold, random_state=seed),
     "LightGBM, top k": lambda s, seed: TopFeatures(threshold=s.threshold, random_state=seed),
     "NSGA-II": _nsga2,
@@ -233,6 +237,8 @@ QUICK: Mapping[str, dict[str, Any]] = {
     "Stage LP": {"price_weights": (0.1,), "inputs": ("confidence",)},
     "BudgetPrune": {"price_weights": (0.0, 0.1), "n_trees": (10,), "max_depths": (6,)},
     "BudgetRF": {"budgets": (0.2,), "splits": ("entropy-expected",), "price_powers": (0.5,), "max_trees": 5},
+    "ASTC*": {"budgets": (0.1, 0.4), "levels": (2,), "C": (1.0,)},
+    "Ji & Carin": {"price_weights": (0.1, 1.0), "policies": ("myopic",), "max_components": 1},
     "SGR": {"C": (1.0,)},
     "LightGBM, top k": {"n_units": (1, 3), "orders": ("gain",), "learning_rates": (0.1,), "n_rounds": 50,
                         "num_leaves": (8,), "min_rows_in_leaf": (5,)},
