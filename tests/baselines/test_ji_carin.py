@@ -42,8 +42,8 @@ def two_gaussians(apart=2.0):
     return Density(np.log([0.5, 0.5]), means, np.stack([np.eye(2), np.eye(2)]), np.array([0, 1]), 2)
 
 
-def policy(density, prices=(0.0, 0.0), n_draws=400, look_ahead=False):
-    return Policy(density, [np.array([0]), np.array([1])], np.array(prices), n_draws, look_ahead)
+def policy(density, prices=(0.0, 0.0), n_draws=400, n_ahead=0):
+    return Policy(density, [np.array([0]), np.array([1])], np.array(prices), n_draws, n_ahead)
 
 
 def test_the_expected_risk_is_the_overlap_of_two_normals():
@@ -87,7 +87,7 @@ def test_two_values_that_only_tell_something_together_need_the_look_ahead():
     Z = corners.T.copy()
     prices = (0.05, 0.05)
     assert not policy(density, prices).trace(Z).read.any()
-    seen = policy(density, prices, look_ahead=True).trace(Z)
+    seen = policy(density, prices, n_ahead=2).trace(Z)
     assert seen.read.all()
     assert_array_equal(seen.probabilities.argmax(axis=1), [0, 0, 1, 1])
 
@@ -99,7 +99,9 @@ def test_a_huge_weight_buys_nothing():
     assert_allclose(fitted.predict_proba(X)[0], np.bincount(y) / y.size, atol=0.02)
 
 
-@pytest.mark.parametrize("wrong", [{"policies": ("greedy",)}, {"ridge": 0}, {"n_draws": 1}, {"max_components": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"policies": ("greedy",)}, {"ridge": 0}, {"n_draws": 1}, {"n_ahead": 1}]
+)
 def test_wrong_parameters_are_explained(wrong):
     with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
         JiCarin(**wrong).fit(*data(n_rows=60))

@@ -37,6 +37,8 @@ class JiCarin(Rival):
     policies : sequence of {"myopic", "look-ahead"}
         "look-ahead" also considers to buy two units at once, and then buys the first of the best pair: two values can
         be worth their price together although none is alone.
+    n_ahead : int
+        Units that are considered in pairs: those with the least expected risk plus price before anything is known.
     max_components : int
         Largest number of Gaussians per class; fewer if the Bayesian information criterion prefers it.
     ridge : float
@@ -61,6 +63,7 @@ class JiCarin(Rival):
         threshold: float = 0.75,
         price_weights: Sequence[float] = PRICE_WEIGHTS,
         policies: Sequence[str] = (MYOPIC,),
+        n_ahead: int = 8,
         max_components: int = 3,
         ridge: float = 1e-3,
         n_draws: int = 20,
@@ -71,6 +74,7 @@ class JiCarin(Rival):
         self.threshold = threshold
         self.price_weights = price_weights
         self.policies = policies
+        self.n_ahead = n_ahead
         self.max_components = max_components
         self.ridge = ridge
         self.n_draws = n_draws
@@ -85,11 +89,13 @@ class JiCarin(Rival):
         if not isinstance(self.policies, list | tuple) or any(p not in (MYOPIC, LOOK_AHEAD) for p in self.policies):
             raise InvalidParameterError(f"policies must list 'myopic', 'look-ahead' or both; got {self.policies!r}.")
         density = fit_density(problem.train, problem.y_train, problem.n_classes, most, ridge, seed)
+        n_ahead = check_count(self.n_ahead, "n_ahead", 2)
         units = [np.flatnonzero(columns) for columns in problem.unit_columns]
         total = problem.prices.total if problem.prices.total > 0 else 1.0
         for policy in self.policies:
             for weight in weights:
-                model = Policy(density, units, weight * problem.prices.prices / total, n_draws, policy == LOOK_AHEAD)
+                prices = weight * problem.prices.prices / total
+                model = Policy(density, units, prices, n_draws, n_ahead if policy == LOOK_AHEAD else 0)
                 yield Candidate({"price_weight": weight, "policy": policy}, model)
 
 
@@ -183,18 +189,30 @@ class Policy:
     prices : ndarray of shape (n_units,)
         In units of risk.
     n_draws : int
-    look_ahead : bool
+    n_ahead : int
+        Units that are considered in pairs; 0 for none.
     """
 
     def __init__(
-        self, density: Density, units: list[NDArray[np.intp]], prices: FloatArray, n_draws: int, look_ahead: bool
+        self, density: Density, units: list[NDArray[np.intp]], prices: FloatArray, n_draws: int, n_ahead: int
     ) -> None:
-        self._density, self._units, self._prices, self._look_ahead = density, units, prices, look_ahead
-        most = max(columns.size for columns in units) * (2 if look_ahead else 1)
+        self._density, self._units, self._prices = density, units, prices
+        most = max(columns.size for columns in units) * (2 if n_ahead else 1)
         middle = norm.ppf((np.arange(n_draws) + 0.5) / n_draws)
         # The same draws for every case: a case's decisions must not depend on its neighbours.
         shuffled = np.random.default_rng(0)
         self._draws = np.stack([middle, *(shuffled.permutation(middle) for _ in range(most - 1))])
+        self._ahead = set(self._promising(n_ahead))
+
+    def _promising(self, n_units: int) -> list[int]:
+        """Return the units of the least expected risk plus price, before anything is known."""
+        nothing, nobody = np.empty(0, dtype=np.intp), np.empty((0, 1))
+        prior = self._density.log_joint(nothing, nobody)
+        losses = [
+            price + float(self.expected_risk(prior, nothing, nobody, columns)[0])
+            for price, columns in zip(self._prices, self._units, strict=True)
+        ]
+        return np.argsort(losses, kind="stable")[:n_units].tolist() if n_units else []
 
     def trace(self, Z: FloatArray) -> Trace:
         """Decide encoded cases, (n_encoded, n_rows)."""
@@ -226,7 +244,7 @@ class Policy:
         best = 1 - posterior.max(axis=1) - _LEAST_GAIN
         unit = np.full(best.size, -1, dtype=np.intp)
         left = np.flatnonzero(~key)
-        options = [(u,) for u in left] + (list(combinations(left, 2)) if self._look_ahead else [])
+        options = [(u,) for u in left] + list(combinations([u for u in left if u in self._ahead], 2))
         for option in options:
             price = float(self._prices[list(option)].sum())
             worth = best > price  # no purchase lowers the risk below 0

@@ -97,18 +97,18 @@ class NSGA2(Rival):
         rng = np.random.default_rng(seed)
         evaluate = Cascade(cache, problem.prices).tally
         for design in search_nsga2(evaluate, settings, n_features=n_units, max_stages=max_stages, rng=rng):
-            sets, columns = _stages_of(design, problem)
-            yield Candidate({"design": design.tolist()}, _Stages(columns, cache.models(sets), threshold))
+            sets, columns = stages_of(design, problem)
+            yield Candidate({"design": design.tolist()}, DesignModel(columns, cache.models(sets), threshold))
 
     def _again(self, problem: Problem, seed: int) -> Iterable[Candidate]:
         """Train the stages of the chosen design."""
-        sets, columns = _stages_of(np.array(self.settings_["design"]), problem)
+        sets, columns = stages_of(np.array(self.settings_["design"]), problem)
         trainer = LogisticTrainer(problem, n_jobs=check_n_jobs(self.n_jobs))
         models = trainer.models(sets, trainer.train(sets))
-        yield Candidate(dict(self.settings_), _Stages(columns, models, check_threshold(self.threshold)))
+        yield Candidate(dict(self.settings_), DesignModel(columns, models, check_threshold(self.threshold)))
 
 
-def _stages_of(design: IntArray, problem: Problem) -> tuple[NDArray[np.bool_], list[NDArray[np.intp]]]:
+def stages_of(design: IntArray, problem: Problem) -> tuple[NDArray[np.bool_], list[NDArray[np.intp]]]:
     """Return the units known at each stage, (n_stages, n_units), and their encoded columns."""
     sets = acquired_sets(design[None])[0][0]
     return sets, [np.flatnonzero(units @ problem.unit_columns) for units in sets]
@@ -213,7 +213,7 @@ def _best(designs: IntArray, evaluate: Callable[[IntArray], Tally]) -> IntArray:
     return nondominated
 
 
-class _Stages:
+class DesignModel:
     """The trained stages of a design."""
 
     def __init__(self, columns: list[NDArray[np.intp]], models: list[StageModel], threshold: float) -> None:
@@ -222,6 +222,7 @@ class _Stages:
         self._threshold = threshold
 
     def trace(self, Z: FloatArray) -> Trace:
+        """Decide encoded cases, (n_encoded, n_rows)."""
         n_encoded, n_rows = Z.shape
         waiting = np.arange(n_rows)
         read = np.zeros((n_rows, n_encoded), dtype=np.bool_)

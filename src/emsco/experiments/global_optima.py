@@ -202,7 +202,7 @@ def draw_curves(
                 )
 
 
-def mean_and_margin(counts: IntArray) -> tuple[FloatArray, FloatArray]:
+def mean_and_margin(counts: IntArray | FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the mean over runs and the half-width of its 95 % confidence interval (Student's t), by generation."""
     n_runs = len(counts)
     mean = counts.mean(axis=0)

@@ -13,9 +13,11 @@ from emsco.baselines.base import Rival
 from emsco.baselines.budget_prune import BudgetPrune
 from emsco.baselines.budget_rf import BudgetRF
 from emsco.baselines.cact_lasso import CaCTLasso
+from emsco.baselines.cascade import DetectorCascade
 from emsco.baselines.cegb import CEGB
 from emsco.baselines.co_t import CostOrdered
 from emsco.baselines.cstc import CSTC
+from emsco.baselines.generic_ga import GenericGA
 from emsco.baselines.greedy_miser import GreedyMiser
 from emsco.baselines.ji_carin import JiCarin
 from emsco.baselines.nsga2 import NSGA2
@@ -220,6 +222,8 @@ RIVALS: Mapping[str, Callable[[PaperSetting, int], Rival]] = {
     "Ji & Carin": lambda s, seed: JiCarin(threshold=s.threshold, policies=("myopic", "look-ahead"), random_state=seed),
     "SGR": lambda s, seed: SGR(threshold=s.threshold, random_state=seed),
     "LightGBM, top k": lambda s, seed: TopFeatures(threshold=s.threshold, random_state=seed),
+    "Cascade*": lambda s, seed: DetectorCascade(threshold=s.threshold, random_state=seed),
+    "Generic GA": lambda s, seed: GenericGA(threshold=s.threshold, random_state=seed),
     "NSGA-II": _nsga2,
 }
 # Trees split a column by its order, which no encoding changes.
@@ -242,5 +246,7 @@ QUICK: Mapping[str, dict[str, Any]] = {
     "SGR": {"C": (1.0,)},
     "LightGBM, top k": {"n_units": (1, 3), "orders": ("gain",), "learning_rates": (0.1,), "n_rounds": 50,
                         "num_leaves": (8,), "min_rows_in_leaf": (5,)},
+    "Cascade*": {"detections": (0.9, 0.99), "max_stages": (2,), "C": (1.0,)},
+    "Generic GA": {"population_size": 50, "max_generations": 10},
     "NSGA-II": {"population_size": 50, "max_generations": 10},
 }  # fmt: skip
