@@ -6,12 +6,13 @@ A method trains models. A model returns, for each case, class probabilities and 
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from emsco.checks import check_seed
@@ -209,7 +210,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
 
     def _again(self, problem: Problem, seed: int) -> Iterable[Candidate]:
         """Train models with the chosen settings, and perhaps others."""
-        narrow: Rival = clone(self)
+        narrow = copy(self)  # which knows the prices and columns of the problem
         for setting, parameter in self.grids.items():
             value, single = self.settings_[setting], isinstance(getattr(self, parameter), int | float)
             narrow.set_params(**{parameter: value if single else (value,)})

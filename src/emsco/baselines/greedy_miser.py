@@ -164,6 +164,14 @@ class GreedyMiser(Rival):
         if empty is not None and not read_something:
             yield empty
 
+    def _again(self, problem: Problem, seed: int) -> Iterable[Candidate]:
+        """Train again; the sigmoids of the reference stay, as there are no rows left to fit them to."""
+        assert isinstance(self._model, _Ensemble)
+        sigmoids = self._model.sigmoids
+        for candidate in super()._again(problem, seed):
+            assert isinstance(candidate.model, _Ensemble)
+            yield Candidate(candidate.settings, replace(candidate.model, sigmoids=sigmoids))
+
     def _grid(self, name: str, default: Any, least: float, most: float = np.inf) -> list[Any]:
         """Return the values of a parameter to choose from; ``least`` is a whole number where they have to be."""
         given = getattr(self, name)

@@ -37,7 +37,7 @@ class SGR(Rival):
         Inverse regularisation strengths to choose from.
     n_folds : int
         The confidences are those of cross-validation with so many folds on the training rows, so that the bound costs
-        no rows. The publication uses rows set aside.
+        no rows. The publication uses rows set aside; with folds, its guarantee holds only approximately.
     criterion, validation, random_state
         As in every method.
 
