@@ -170,11 +170,12 @@ def test_refit_trains_the_deployed_stages_on_all_rows():
     clf = fixed(PANEL, search=QUICK, refit=True, random_state=0, preset="paper").fit(X, y)
     plain = fixed(PANEL, search=QUICK, random_state=0, preset="paper").fit(X, y)
     assert_array_equal(clf.front_.designs, plain.front_.designs)
-    same = MultiStageClassifier(clf.design_, PANEL).fit(X, y)
+    same = MultiStageClassifier(clf.design_, PANEL, encoding="raw").fit(X, y)
     assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
     X_val, y_val = patients(80, seed=1)
     clf = fixed(PANEL, search=QUICK, refit=True, random_state=0, preset="paper").fit(X, y, X_val=X_val, y_val=y_val)
-    same = MultiStageClassifier(clf.design_, PANEL).fit(pd.concat([X, X_val]), np.concatenate([y, y_val]))
+    both = pd.concat([X, X_val]), np.concatenate([y, y_val])
+    same = MultiStageClassifier(clf.design_, PANEL, encoding="raw").fit(*both)
     assert_array_equal(clf.predict_proba(X), same.predict_proba(X))
 
 
@@ -353,7 +354,7 @@ def test_no_warning_escapes_a_plain_fit():
 # ---------------------------------------------------------------- presets
 
 PUBLISHED = {"threshold": 0.75, "search": Evolution(), "removal": False, "validation": 1 / 3, "choose": "fitness",
-             "encoding": "linear", "C": 1.0, "final_estimator": "search"}  # fmt: skip
+             "encoding": "raw", "C": 1.0, "final_estimator": "search"}  # fmt: skip
 BEST = {"search": "auto", "threshold": "auto", "removal": True, "validation": 5, "choose": "no_worse",
         "encoding": "auto", "C": "auto", "final_estimator": "auto"}  # fmt: skip
 
@@ -414,7 +415,7 @@ def test_paper_is_what_was_published():
     assert clf.search_ == Evolution()
     assert clf.front_.n_samples == 40
     assert clf.front_.designs.min() == 0
-    assert (clf.encoding_, clf.C_, clf.point_) == ("linear", 1.0, 0)
+    assert (clf.encoding_, clf.C_, clf.point_) == ("raw", 1.0, 0)
 
 
 @pytest.mark.parametrize("preset", ["fast", "Best", None, 1, ["best"]])

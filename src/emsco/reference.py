@@ -31,7 +31,8 @@ class Settings:
     elite_fraction: float
     stage_bias: float
     epsilon: float
-    init_rate: float
+    init_rate: float | None = None  # None: the mutation rate
+    unique: str = "vectors"  # or "rows", as published
 
 
 # ---------------------------------------------------------------- designs (section 3.1)
@@ -319,7 +320,7 @@ class Generation:
     population: list[Design]
     vectors: list[Any]
     log_fitness: list[float]
-    unique: list[int]  # one design per objective vector, fittest and simplest first
+    unique: list[int]  # one design per objective vector (or all different designs), fittest and simplest first
     n_nondominated: int
 
 
@@ -331,6 +332,7 @@ def score(
     epsilon: float,
     gains: Callable[[list[Any]], list[list[float]]] | None = None,
     maximise: Sequence[bool] = (True, True, False),
+    by_row: bool = False,
 ) -> Generation:
     """Evaluate and rank a population; with ``gains``, by objectives of which ``evaluate`` returns the values."""
     vectors = [evaluate(design) for design in population]
@@ -345,8 +347,9 @@ def score(
     unique: list[int] = []
     seen: set[Any] = set()
     for i in order:
-        if vectors[i] not in seen:
-            seen.add(vectors[i])
+        key = tuple(population[i]) if by_row else vectors[i]
+        if key not in seen:
+            seen.add(key)
             unique.append(i)
     n_nondominated = sum(rank[i] == max(rank) for i in unique)
     return Generation(population, vectors, log_fitness(rank, norm, epsilon), unique, n_nondominated)
@@ -369,7 +372,8 @@ def evolve(
     """
     max_stages = min(max_stages, n_features)
     shape = (settings.population_size, n_features)
-    chosen, draws = rng.random(shape) <= settings.init_rate, rng.random(shape)
+    rate = settings.mutation_rate if settings.init_rate is None else settings.init_rate
+    chosen, draws = rng.random(shape) <= rate, rng.random(shape)
     population = [
         mutate([0] * n_features, list(c), list(d), settings.stage_bias, max_stages)
         for c, d in zip(chosen, draws, strict=True)
@@ -377,10 +381,13 @@ def evolve(
     if removal:
         population = _smaller(population, rng)
     size = (n_samples, least_price, settings.epsilon)
+    chosen_objectives["by_row"] = settings.unique == "rows"
     history = [score(population, evaluate, *size, **chosen_objectives)]
     unchanged = 0
     while len(history) <= settings.max_generations and (settings.patience is None or unchanged < settings.patience):
         last = history[-1]
+        if settings.unique == "rows" and _n_elite(last, settings) >= settings.population_size:
+            break
         children = _children(last, settings, max_stages, rng, removal)
         history.append(score(children, evaluate, *size, **chosen_objectives))
         same = history[-1].population[history[-1].unique[0]] == last.population[last.unique[0]]
@@ -405,13 +412,22 @@ def _smaller(population: list[Design], rng: np.random.Generator) -> list[Design]
     return smaller
 
 
+def _n_elite(last: Generation, settings: Settings) -> int:
+    """Return max(ceil(b u), e); with unique vectors, the fraction claims at most four fifths of the population."""
+    by_fraction = ceil(Fraction(str(settings.elite_fraction)) * len(last.unique))
+    if settings.unique == "vectors":
+        by_fraction = min(by_fraction, 4 * settings.population_size // 5)
+    return max(by_fraction, last.n_nondominated)
+
+
 def _children(
     last: Generation, settings: Settings, max_stages: int, rng: np.random.Generator, removal: bool
 ) -> list[Design]:
-    by_fraction = min(ceil(settings.elite_fraction * len(last.unique)), 4 * settings.population_size // 5)
-    n_elite = max(by_fraction, last.n_nondominated)
+    n_elite = _n_elite(last, settings)
     elite = [last.population[i] for i in last.unique[:n_elite]]
-    size = max(settings.population_size, ceil(Fraction(5 * n_elite, 4)))
+    size = settings.population_size
+    if settings.unique == "vectors":
+        size = max(size, ceil(Fraction(5 * n_elite, 4)))
     m, n = size - n_elite, len(elite[0])
     top = max(last.log_fitness)
     shares = [exp(value - top) for value in last.log_fitness]

@@ -32,6 +32,19 @@ def check_contract(rival):
     check_scale_of_costs(fitted[2], fit_anew(rival, costs=[10 * c for c in costs_of()]))
     check_threshold_zero(fit_anew(clone(rival).set_params(threshold=0.0)))
     check_labels_tables_and_edges(rival)
+    check_refit(rival)
+
+
+def check_refit(rival):
+    """The chosen settings on the same rows give the same model; on more rows they stay."""
+    X, y = data()
+    fitted = clone(rival).fit(X[:120], y[:120], costs_of(), X[120:160], y[120:160], encoding="rank")
+    before, chosen = fitted.predict_proba(X[160:]), dict(fitted.settings_)
+    fitted.refit(X[:120], y[:120], costs_of())
+    assert_allclose(fitted.predict_proba(X[160:]), before, atol=1e-9)
+    fitted.refit(X[:160], y[:160], costs_of())
+    assert fitted.settings_ == chosen
+    assert fitted.decide(X[160:]).cost.max() <= sum(costs_of()) + 1e-9
 
 
 def fit_anew(rival, n_classes=2, costs=None):

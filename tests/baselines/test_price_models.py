@@ -20,7 +20,7 @@ PRICES = Prices(
     parallel=True,
 )
 OWN = np.array([1, 1, 4, 1, 3, 9])
-STAGED = {"CO-T", "Reject rules", "Stage LP", "NSGA-II"}
+STAGED = {"CO-T", "Reject rules", "Stage LP", "NSGA-II", "Cascade*", "Generic GA"}
 
 
 @pytest.mark.parametrize("name", [name for name in methods("paper") if not name.startswith("EMSCO")])

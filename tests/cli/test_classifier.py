@@ -23,13 +23,15 @@ from tests.cli.calls import FIT, HEART, SMALL, TARGET, call
             "whole number of folds, such as 5, or (in Python) a splitter; got 1.",
         ),
         (["--validation", "1.5"], 1, "error: --validation must be"),
-        (["--encoding", "ranks"], 2, "'ranks' is not one of 'linear', 'rank', 'spline', 'auto'."),
+        (["--encoding", "ranks"], 2, "'ranks' is not one of 'linear', 'rank', 'spline', 'raw', 'auto'."),
         (["--encoding", "latin-1"], 2, "For the encoding of the file, give --file-encoding latin-1."),
         (["--regularisation", "strong"], 2, "--regularisation strong: give a number, or auto"),
         (["--regularisation", "0"], 1, "--regularisation must be a positive number or auto; got 0"),
         (["--regularisation", "nan"], 1, "--regularisation must be a positive number or auto; got nan"),
         (["--final", "logistic"], 2, "'logistic' is not one of 'auto', 'search', 'tree', 'forest', 'boosting'"),
         (["--calibration", "platt"], 2, "'platt' is not one of 'sigmoid', 'isotonic', 'temperature'"),
+        (["--stage-bias", "1", "--search", "evolution"], 1, "--stage-bias must be a number above 1"),
+        (["--population", "50"], 2, "--population: for the evolution only; give --search evolution, too."),
         (["--time-limit", "soon"], 2, "'soon' is not a valid float"),
     ],
 )
@@ -171,3 +173,32 @@ def test_a_threshold_may_be_one_per_class_one_per_stage_of_each_point_or_a_promi
 def test_thresholds_that_make_no_sense_are_wrong_usage(options, says, folder, tmp_path, capsys):
     fit = ["fit", folder / "heart.csv", "--target", TARGET, *options, "-o", tmp_path / "m.emsco"]
     assert says in " ".join(call(capsys, *fit, expect=2).err.split())
+
+
+def test_the_evolution_is_set_by_options(folder, tmp_path, capsys):
+    chosen = [
+        "--population",
+        "20",
+        "--generations",
+        "3",
+        "--patience",
+        "2",
+        "--mutation-rate",
+        "0.1",
+        "--unique",
+        "rows",
+        "--recombination-rate",
+        "0.7",
+        "--elite-fraction",
+        "0.3",
+        "--stage-bias",
+        "3",
+        "--init-rate",
+        "0.4",
+    ]
+    made = tmp_path / "m.emsco"
+    call(capsys, "fit", folder / "heart.csv", "--target", TARGET, "--preset", "paper", *chosen, "-o", made)
+    assert emsco.load(made).search_ == emsco.Evolution(
+        population_size=20, max_generations=3, patience=2, mutation_rate=0.1, unique="rows", recombination_rate=0.7,
+        elite_fraction=0.3, stage_bias=3.0, init_rate=0.4,
+    )  # fmt: skip

@@ -117,7 +117,7 @@ def test_a_preset_says_what_is_not_given(folder, tmp_path, capsys):
             assert sentence in printed.out
             assert sentence in " ".join(call(capsys, "inspect", out).out.split())
     assert type(clf.search_).__name__ == "Evolution"
-    assert (clf.encoding_, clf.C_, round(clf.validation_, 2)) == ("linear", 1.0, 0.33)
+    assert (clf.encoding_, clf.C_, round(clf.validation_, 2)) == ("raw", 1.0, 0.33)
     shown = json.loads(call(capsys, *fit, "--preset", "paper", "--no-removal", "--json").out)["learning"]
     assert shown == json.loads(call(capsys, "inspect", out, "--json").out)["learning"] == learning_record(clf.deployed_)
     command = emsco.load(out).notes_["command"]

@@ -1,10 +1,11 @@
+from functools import partial
 import pickle
 
 import click
 import pytest
 
 import emsco
-from emsco import EMSCOClassifier, EmscoError, Guarantee, Prices
+from emsco import EMSCOClassifier, EmscoError, Evolution, Guarantee, Prices
 from emsco.cli.app import emsco as emsco_command
 from emsco.cli.options import OPTIONS, shares_of
 from emsco.exceptions import InvalidParameterError, NoSuchPointError
@@ -64,6 +65,20 @@ def test_an_error_of_fit_knows_its_parameter_and_names_the_option(parameter, giv
 def elsewhere(folder):
     """The parameters that are not those of a classifier."""
     return {
+        **{
+            name: partial(Evolution, **{name: value})
+            for name, value in {
+                "population_size": 1,
+                "max_generations": -1,
+                "patience": 0,
+                "mutation_rate": 2,
+                "recombination_rate": 2,
+                "elite_fraction": 2,
+                "stage_bias": 1,
+                "init_rate": 2,
+                "unique": "cells",
+            }.items()
+        },
         "accuracy": lambda: Guarantee(accuracy=2),
         "confidence": lambda: Guarantee(confidence=2),
         "per_class": lambda: Guarantee(per_class="yes"),

@@ -351,3 +351,12 @@ def test_the_grid_finds_the_piece_that_a_search_among_all_knots_finds(name):
 
 def test_there_is_no_table_of_numbers_where_a_column_is_text():
     assert Encoder(Table(pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]})), ALL).numbers() is None
+
+
+def test_raw_numbers_keep_their_scale():
+    frame = pd.DataFrame({"a": [100.0, 300.0, 200.0, np.nan], "b": list("xyxy")})
+    table = Table(frame)
+    encoder = Encoder(table, ALL, encoding="raw")
+    Z = encoder.encode(table, ALL)
+    assert encoder.encoded_names == ("a", "a missing", "b=x", "b=y")
+    assert_array_equal(Z[:2], [[-100, 100, 0, 0], [0, 0, 0, 1]])

@@ -1,12 +1,15 @@
 import csv
 import json
+import re
 
 import numpy as np
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 import pytest
 
+from emsco import MultiStageClassifier
+from emsco.baselines.single_stage import SingleStage
 from emsco.exceptions import FileError
-from emsco.experiments import comparison, stages, thresholds
+from emsco.experiments import comparison, methods, stages, standings, thresholds
 from emsco.experiments.__main__ import main
 from emsco.experiments.comparison import Outcome, Trial
 from emsco.experiments.published import paper_comparison
@@ -19,7 +22,7 @@ def test_the_quick_comparison_runs_every_method_and_writes_everything(tmp_path, 
     assert main([*QUICK, "--jobs", "2", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr()
     outcomes = comparison.read_outcomes(tmp_path / "trials.csv")
-    assert {o.trial.method for o in outcomes} == set(comparison.methods("paper")) - set(comparison.ON_REQUEST)
+    assert {o.trial.method for o in outcomes} == set(methods.methods("paper")) - set(methods.ON_REQUEST)
     assert {o.trial.split for o in outcomes} == {0, 1}
     assert "heart, 2 trials" in printed.out
     assert printed.err == ""
@@ -45,7 +48,7 @@ def test_a_run_that_was_cut_off_goes_on_and_ends_alike(tmp_path, capsys, monkeyp
     (cut / "trials.csv").write_text(text[: len(text) * 2 // 3])
     ran = []
     original = comparison.run_trial
-    monkeypatch.setattr(comparison, "run_trial", lambda trial, **more: ran.append(trial) or original(trial, **more))
+    monkeypatch.setattr(comparison, "run_trial", lambda trial: ran.append(trial) or original(trial))
     assert main([*few, "--out", str(cut)]) == 0
     again = comparison.read_outcomes(cut / "trials.csv")
 
@@ -73,7 +76,7 @@ def outcome(method, coverage, accuracy, cost, split=0, chosen="{}"):
 
 
 def test_means_margins_and_dominance():
-    rows = comparison.summarise(
+    rows = standings.summarise(
         [outcome("EMSCO", 0.8, 0.9, 100), outcome("EMSCO", 0.9, 0.8, 200, 1), outcome("b", 0.9, 0.9, 100),
          outcome("c", 0.5, 0.99, 50), outcome("d", 0.0, float("nan"), 10)]
     )  # fmt: skip
@@ -82,10 +85,80 @@ def test_means_margins_and_dominance():
     assert emsco.margin["coverage"] == pytest.approx(12.7062 * 0.1 / 2, rel=1e-4)
     assert np.isnan(b.margin["coverage"])
     assert np.isnan(d.mean["accuracy"])
-    assert comparison.dominated(emsco, rows) == ["b"]
-    assert comparison.dominated(b, rows) == []
-    text = comparison.text_table(rows, {})
+    assert standings.dominated(emsco, rows) == ["b"]
+    assert standings.dominated(b, rows) == []
+    text = standings.text_table(rows, {})
     assert "EMSCO is dominated by b." in text
+
+
+def test_columns_stay_apart_and_deficits_are_named():
+    trials = [
+        Outcome(Trial("paper", "heart", method, split, 0), 0.961, 0.82, 1000.0 + split, score + split / 10, 1.0, "{}")
+        for method, score in (("EMSCO", 2.6), ("better", 2.7), ("a method of a long name", 1.5))
+        for split in range(3)
+    ]
+    rows, ahead = standings.summarise(trials), standings.leads(trials)
+    assert [(lead.method, round(lead.mean, 6), lead.n_pairs) for lead in ahead] == [
+        ("better", -0.1, 3), ("a method of a long name", 1.1, 3)
+    ]  # fmt: skip
+    assert ahead[0].standard_error == pytest.approx(0, abs=1e-9)
+    published = {(p.dataset, p.method): p for p in paper_comparison()}
+    lines = standings.text_table(rows, published, ahead).splitlines()
+    for line in lines[2:5]:
+        assert len(re.split("  +", line.strip())) in (
+            7,
+            10,
+        )  # EMSCO: no lead over itself, four figures of the paper
+        assert "+-0.0000." not in line
+    assert "EMSCO's combined score is below that of better." in lines
+
+
+def test_quick_trials_are_kept_apart_from_full_ones(tmp_path, capsys):
+    few = ["comparison", "--data", "heart", "--method", "Single-Stage", "--out", str(tmp_path)]
+    assert main([*few, "--splits", "1"]) == 0
+    assert main([*few, "--quick"]) == 0
+    assert "heart, 2 trials" in capsys.readouterr().out
+    found = comparison.read_outcomes(tmp_path / "trials.csv")
+    assert [o.trial.quick for o in found] == [False, True, True]
+    assert [o.trial.split for o in comparison.in_the_paper(found)] == [0]
+
+
+def test_like_for_like_everybody_is_trained_on_training_and_validation_rows():
+    costs, X, y, X_val, y_val, X_test, _ = comparison.split("heart", 0)
+    single = methods.methods("equal")["Single-Stage"](PAPER["heart"], 0, True).fit(X, y, costs, X_val, y_val)
+    both, labels = np.vstack([X, X_val]), np.concatenate([y, y_val])
+    expected = SingleStage().fit(both, labels, costs, encoding=single.settings_["encoding"])
+    assert_allclose(single.rival_.predict_proba(X_test), expected.predict_proba(X_test), atol=1e-9)
+    ours = methods.methods("equal")["EMSCO"](PAPER["heart"], 0, True).fit(X, y, costs, X_val, y_val)
+    everyone = MultiStageClassifier(
+        ours.classifier.design_, costs, threshold=0.75, encoding=ours.classifier.deployed_.origin.encoding,
+        C=ours.classifier.deployed_.origin.C,
+    ).fit(both, labels)  # fmt: skip
+    assert_array_equal(ours.decide(X_test).cost, everyone.decide(X_test).cost)
+
+
+def test_rivals_have_the_full_grids_of_their_specification():
+    made = {name: make(PAPER["heart"], 0) for name, make in methods.RIVALS.items()}
+    miser, tree, boosted, forest = (made[name] for name in ("GM*", "CSTC*", "CEGB*", "BudgetPrune"))
+    assert miser.learning_rates == (0.05, 0.1, 0.3)
+    assert (miser.split_levels, miser.min_samples_leaf) == ((1, 2, 3), (1, 5, 20))
+    assert len(miser.price_weights) == 14
+    assert (tree.levels, tree.omegas, tree.sparsities) == ((1, 2, 3, 4), ("leaves", "all"), (1e-4, 1e-3, 1e-2))
+    assert (tree.temperatures, tree.C, len(tree.price_weights)) == ((0.5, 1.0), (0.1, 1.0, 10.0), 16)
+    assert (boosted.learning_rates, boosted.num_leaves) == ((0.03, 0.1), (4, 8, 16, 31))
+    assert (boosted.min_rows_in_leaf, len(boosted.price_weights)) == ((5, 20), 15)
+    assert (forest.n_trees, forest.max_depths, len(forest.price_weights)) == ((10, 40), (6, 10), 11)
+
+
+@pytest.mark.parametrize("setting", ["equal", "deployed"])
+def test_the_other_settings_run_quickly_too(tmp_path, setting):
+    few = ["EMSCO", "CaCT LASSO", "GM*", "CSTC*", "CEGB*", "Reject rules", "Stage LP", "BudgetPrune", "NSGA-II"]
+    assert main([*QUICK, "--setting", setting, "--method", *few, "--out", str(tmp_path)]) == 0
+    outcomes = comparison.read_outcomes(tmp_path / "trials.csv")
+    assert {o.trial.method for o in outcomes} == set(few)
+    chosen = {o.trial.method: json.loads(o.chosen) for o in outcomes}
+    assert chosen["GM*"]["encoding"] == "linear"
+    assert chosen["CSTC*"]["encoding"] in ("linear", "rank")
 
 
 def test_files_of_another_kind_are_refused(tmp_path):
@@ -109,7 +182,7 @@ def test_the_papers_figures_are_carried():
     assert published["heart", "EMSCO"].mean_cost == 102.4
     assert published["pima", "GM*"].combined == 1.80
     assert {dataset for dataset, _ in published} == {"heart", "pima", "credit", "synthetic30"}
-    assert {method for _, method in published} <= set(comparison.methods("paper"))
+    assert {method for _, method in published} <= set(methods.methods("paper"))
 
 
 def test_thresholds_trade_coverage_for_accuracy_and_cost(tmp_path):

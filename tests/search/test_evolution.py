@@ -23,11 +23,12 @@ from tests.strategies import problem, seeds
     st.sampled_from([4, 12, 30]),
     st.booleans(),
     st.sampled_from([0.0, 0.2, 0.5, 1.0]),
-    st.sampled_from([1.0, 2.0, 3.5]),
+    st.sampled_from([1.01, 2.0, 3.5]),
     st.booleans(),
+    st.sampled_from([("vectors", 0.5), ("vectors", None), ("rows", None)]),
 )
 def test_every_generation_equals_the_paper_in_plain_python(
-    seed, n_classes, max_stages, population_size, free, elite_fraction, stage_bias, removal
+    seed, n_classes, max_stages, population_size, free, elite_fraction, stage_bias, removal, published
 ):
     p = problem(seed, n_features=5, n_classes=n_classes, costs=[0, 0, 2, 1, 3] if free else None)
     chosen = Evolution(
@@ -36,6 +37,8 @@ def test_every_generation_equals_the_paper_in_plain_python(
         patience=5,
         elite_fraction=elite_fraction,
         stage_bias=stage_bias,
+        unique=published[0],
+        init_rate=published[1],
     )
     cascade, _ = make_cascade(p, 0.7)
     generations = []
@@ -70,7 +73,8 @@ def test_every_generation_equals_the_paper_in_plain_python(
         assert state.unique.tolist() == expected.unique
         assert state.n_nondominated == expected.n_nondominated
     last = history[-1]
-    assert found.designs.tolist() == [last.population[i] for i in last.unique[: last.n_nondominated]]
+    first = {last.vectors[i]: last.population[i] for i in reversed(last.unique[: last.n_nondominated])}
+    assert found.designs.tolist() == list(first.values())[::-1]
 
 
 def search(p=None, n_features=6, seed=0, **kwargs):
@@ -102,7 +106,7 @@ def test_ties_are_counted_not_bred():
     train, validation = p.train.copy(), p.validation.copy()
     train[0], validation[0] = 20 * (p.y_train * 2 - 1), 20 * (p.y_validation * 2 - 1)
     p = dataclasses.replace(p, train=train, validation=validation)
-    found, _ = search(p, n_features=5)
+    found, _ = search(p, n_features=5, init_rate=0.5)
     best = found.tally.vectors.tolist().index([30, 30, 30])
     assert_array_equal(found.designs[best], [0, 1, 1, 1, 1])
     ties = found.ties[best]
@@ -187,6 +191,8 @@ def test_an_interrupt_before_anything_is_known_is_passed_on():
         {"recombination_rate": "high"},
         {"elite_fraction": -0.1},
         {"stage_bias": 0},
+        {"stage_bias": 1},
+        {"unique": "columns"},
         {"epsilon": float("inf")},
         {"init_rate": True},
     ],
@@ -195,3 +201,31 @@ def test_settings_out_of_range_are_explained(wrong):
     (name,) = wrong
     with pytest.raises(InvalidParameterError, match=name):
         Evolution(**wrong)
+
+
+def test_late_stages_are_never_preferred():
+    with pytest.raises(InvalidParameterError, match="prefers early stages"):
+        Evolution(stage_bias=0.9)
+
+
+def test_rows_that_fill_the_population_end_the_published_search():
+    """A first feature that decides everybody: all designs that begin with it have the same objectives."""
+    rng = default_rng(0)
+    p = problem(1, n_features=6)
+    sure = np.where(p.y_train == 1, 100.0, -100.0)
+    p = dataclasses.replace(
+        p,
+        train=np.vstack([sure, p.train[1:]]),
+        validation=np.vstack([np.where(p.y_validation == 1, 100.0, -100.0), p.validation[1:]]),
+    )
+    cascade, _ = make_cascade(p, 0.7)
+    states = []
+    found = evolve(
+        cascade.tally, Evolution(population_size=20, patience=None, unique="rows"), n_features=6, max_stages=4, rng=rng,
+        on_generation=states.append,
+    )  # fmt: skip
+    last = states[-1]
+    assert found.n_generations < 150
+    assert last.n_nondominated >= 20
+    assert all(len(state.population) == 20 for state in states)
+    assert len(np.unique(found.tally.vectors, axis=0)) == len(found.designs)

@@ -5,7 +5,8 @@ A method trains models. A model returns, for each case, class probabilities and 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, Self
 
@@ -24,6 +25,7 @@ from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidPr
 from emsco.prices.prices import Costs, PriceList, resolve
 from emsco.scoring.rejection import check_threshold, is_confident
 from emsco.stages.base import outcomes_of
+from emsco.stages.learners import check_learning
 from emsco.stages.problem import Problem, unit_membership
 
 FloatArray = NDArray[np.float64]
@@ -123,11 +125,13 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
     """
 
     tunes: ClassVar[bool] = True  # whether it needs validation rows; otherwise it trains on all rows
+    grids: ClassVar[Mapping[str, str]] = {}  # by setting, the parameter that lists its values
 
     threshold: float
     criterion: Callable[[Figures], float]
     validation: float
     random_state: Any
+    settings_: dict[str, Any]
 
     @abstractmethod
     def _candidates(self, problem: Problem, seed: int) -> Iterable[Candidate]:
@@ -140,7 +144,16 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         tags.input_tags.categorical = True
         return tags
 
-    def fit(self, X: Any, y: ArrayLike, costs: Costs = None, X_val: Any = None, y_val: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike,
+        costs: Costs = None,
+        X_val: Any = None,
+        y_val: ArrayLike | None = None,
+        *,
+        encoding: str = "linear",
+    ) -> Self:
         """Train, and choose the settings on validation rows.
 
         Parameters
@@ -151,6 +164,8 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             As for `EMSCOClassifier`.
         X_val, y_val : like X and y, optional
             Rows for choosing the settings. Without them, a share ``validation`` of X.
+        encoding : "linear", "rank", "spline" or "raw"
+            Encoding of numbers, as in `EMSCOClassifier`.
 
         Returns
         -------
@@ -162,6 +177,50 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             raise InvalidParameterError(f"criterion must be a function of Figures; got {self.criterion!r}.")
         if (X_val is None) != (y_val is None):
             raise InvalidInputError("give X_val and y_val together, or neither.")
+        problem = self._problem(X, y, costs, X_val, y_val, seed, encoding)
+        self._choose(self._candidates(problem, seed), problem, threshold)
+        return self
+
+    def refit(self, X: Any, y: ArrayLike, costs: Costs = None) -> Self:
+        """Train the chosen settings again, on other rows: usually on the training and validation rows together.
+
+        The settings stay as they are; nothing is tuned again. If a method cannot offer the same settings on these rows
+        (a path of penalties that ends earlier), it trains the nearest ones.
+
+        Parameters
+        ----------
+        X, y, costs
+            As for ``fit``.
+
+        Returns
+        -------
+        self
+        """
+        check_is_fitted(self)
+        seed = check_seed(self.random_state)
+        problem = self._problem(X, y, costs, X, y, seed, self._encoding)
+        best: tuple[int, float] | None = None
+        for candidate in self._again(problem, seed):
+            nearness = _nearness(candidate.settings, self.settings_)
+            if best is None or nearness > best:
+                best, self._model = nearness, candidate.model
+            if nearness[0] == len(self.settings_):
+                break
+        return self
+
+    def _again(self, problem: Problem, seed: int) -> Iterable[Candidate]:
+        """Train models with the chosen settings, and perhaps others."""
+        narrow = copy(self)  # which knows the prices and columns of the problem
+        for setting, parameter in self.grids.items():
+            value, single = self.settings_[setting], isinstance(getattr(self, parameter), int | float)
+            narrow.set_params(**{parameter: value if single else (value,)})
+        return narrow._candidates(problem, seed)
+
+    def _problem(
+        self, X: Any, y: ArrayLike, costs: Costs, X_val: Any, y_val: ArrayLike | None, seed: int, encoding: str
+    ) -> Problem:
+        """Return encoded rows and prices, and remember how they were encoded."""
+        check_learning(encoding, 1.0, automatic=False)
         table = Table(X)
         check_size(table)
         self._check_names(X, reset=True)
@@ -182,7 +241,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         elif self.tunes:
             train_rows, validation_rows = split_rows(codes, self.validation, np.random.default_rng(seed), classes)
             validation_codes = codes[validation_rows]
-        encoder = Encoder(table, train_rows, validation_table)
+        encoder = Encoder(table, train_rows, validation_table, encoding=encoding)
         problem = Problem(
             train=encoder.encode(table, train_rows),
             y_train=codes[train_rows].copy(),
@@ -193,9 +252,8 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
             prices=prices,
         )
         self._encoder, self._named, self._unit_columns = encoder, table.named, problem.unit_columns
-        self.prices_, self.classes_ = prices, classes
-        self._choose(self._candidates(problem, seed), problem, threshold)
-        return self
+        self._encoding, self.prices_, self.classes_ = encoding, prices, classes
+        return problem
 
     def _choose(self, candidates: Iterable[Candidate], problem: Problem, threshold: float) -> None:
         """Keep the best candidate by the criterion; on a tie the cheaper one, then the first.
@@ -334,6 +392,16 @@ def measure(trace: Trace, truth: NDArray[np.int64], cost: FloatArray, threshold:
     given = is_confident(confidence, threshold)
     accuracy = float((code == truth)[given].mean()) if given.any() else np.nan
     return Figures(float(given.mean()), accuracy, float(cost.mean()), prices.total)
+
+
+def _nearness(settings: Mapping[str, Any], wanted: Mapping[str, Any]) -> tuple[int, float]:
+    """Return how many settings are as wanted, and the negative sum of the differences of the numbers among them."""
+    apart = sum(
+        abs(settings[name] - value)
+        for name, value in wanted.items()
+        if isinstance(value, int | float) and isinstance(settings.get(name), int | float)
+    )
+    return sum(settings.get(name) == value for name, value in wanted.items()), -float(apart)
 
 
 def _known_codes(y: Any, classes: NDArray[Any], n_rows: int) -> NDArray[np.int64]:

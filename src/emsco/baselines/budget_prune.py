@@ -1,8 +1,8 @@
 """BudgetPrune: a random forest, pruned for the cost of the features it reads (BASELINES §6.2)."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,12 @@ class BudgetPrune(Rival):
     criterion, validation, random_state
         As in every method.
     """
+
+    grids: ClassVar[Mapping[str, str]] = {
+        "price_weight": "price_weights",
+        "n_trees": "n_trees",
+        "max_depth": "max_depths",
+    }
 
     def __init__(
         self,

@@ -1,8 +1,8 @@
 """CEGB: gradient boosting that pays for the features its trees read, as implemented in LightGBM (BASELINES §4)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
@@ -49,6 +49,11 @@ class CEGB(Rival):
     criterion, validation, random_state
         As in every method.
     """
+
+    grids: ClassVar[Mapping[str, str]] = {
+        "price_weight": "price_weights", "learning_rate": "learning_rates", "num_leaves": "num_leaves",
+        "min_rows_in_leaf": "min_rows_in_leaf", "column_prices": "column_prices", "n_rounds": "n_rounds",
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -144,11 +149,18 @@ class Booster:
         **settings
             LightGBM's.
         """
+        return read_trees(self._train(penalties, n_rounds, settings).model_to_string(), self._n_outputs)
+
+    def gains(self, penalties: FloatArray, *, n_rounds: int, **settings: Any) -> FloatArray:
+        """Return the gain of all splits on each encoded column, (n_encoded,)."""
+        model = self._train(penalties, n_rounds, settings)
+        return np.asarray(model.feature_importance("gain"), dtype=np.float64)
+
+    def _train(self, penalties: FloatArray, n_rounds: int, settings: dict[str, Any]) -> Any:
         parameters = {**self._fixed, **settings}
         if penalties.any():
             parameters["cegb_penalty_feature_lazy"] = penalties.tolist()
-        model = self._lightgbm.train(parameters, self._rows, n_rounds, keep_training_booster=True)
-        return read_trees(model.model_to_string(), self._n_outputs)
+        return self._lightgbm.train(parameters, self._rows, n_rounds, keep_training_booster=True)
 
 
 def read_trees(text: str, n_outputs: int) -> Trees:

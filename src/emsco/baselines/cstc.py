@@ -3,11 +3,11 @@
 Nodes are numbered from the root, 0, level by level; the children of k are 2k + 1, below the threshold, and 2k + 2.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,10 @@ class CSTC(Rival):
     routing. Each price weight starts from the solution of the next smaller one; the reverse order would start near 0,
     where all nodes are equal: a saddle point. A path of price weights ends when nothing is bought.
     """
+
+    grids: ClassVar[Mapping[str, str]] = {
+        "levels": "levels", "omega": "omegas", "sparsity": "sparsities", "temperature": "temperatures", "C": "C",
+    }  # not the price weights: each starts from the one before  # fmt: skip
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
 """Greedy Miser: boosted trees that pay for a feature at its first split (BASELINES §1)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,6 +79,11 @@ class GreedyMiser(Rival):
     Units that share a cost are priced as they are charged: the first of a group with the shared cost, the others
     without it. The publication has no groups.
     """
+
+    grids: ClassVar[Mapping[str, str]] = {
+        "price_weight": "price_weights", "learning_rate": "learning_rates", "split_levels": "split_levels",
+        "min_samples_leaf": "min_samples_leaf", "n_rounds": "rounds",
+    }  # fmt: skip
 
     def __init__(
         self,
@@ -158,6 +163,14 @@ class GreedyMiser(Rival):
                     empty = candidate
         if empty is not None and not read_something:
             yield empty
+
+    def _again(self, problem: Problem, seed: int) -> Iterable[Candidate]:
+        """Train again; the sigmoids of the reference stay, as there are no rows left to fit them to."""
+        assert isinstance(self._model, _Ensemble)
+        sigmoids = self._model.sigmoids
+        for candidate in super()._again(problem, seed):
+            assert isinstance(candidate.model, _Ensemble)
+            yield Candidate(candidate.settings, replace(candidate.model, sigmoids=sigmoids))
 
     def _grid(self, name: str, default: Any, least: float, most: float = np.inf) -> list[Any]:
         """Return the values of a parameter to choose from; ``least`` is a whole number where they have to be."""

@@ -97,9 +97,21 @@ class NSGA2(Rival):
         rng = np.random.default_rng(seed)
         evaluate = Cascade(cache, problem.prices).tally
         for design in search_nsga2(evaluate, settings, n_features=n_units, max_stages=max_stages, rng=rng):
-            sets = acquired_sets(design[None])[0][0]
-            columns = [np.flatnonzero(units @ problem.unit_columns) for units in sets]
-            yield Candidate({"design": design.tolist()}, _Stages(columns, cache.models(sets), threshold))
+            sets, columns = stages_of(design, problem)
+            yield Candidate({"design": design.tolist()}, DesignModel(columns, cache.models(sets), threshold))
+
+    def _again(self, problem: Problem, seed: int) -> Iterable[Candidate]:
+        """Train the stages of the chosen design."""
+        sets, columns = stages_of(np.array(self.settings_["design"]), problem)
+        trainer = LogisticTrainer(problem, n_jobs=check_n_jobs(self.n_jobs))
+        models = trainer.models(sets, trainer.train(sets))
+        yield Candidate(dict(self.settings_), DesignModel(columns, models, check_threshold(self.threshold)))
+
+
+def stages_of(design: IntArray, problem: Problem) -> tuple[NDArray[np.bool_], list[NDArray[np.intp]]]:
+    """Return the units known at each stage, (n_stages, n_units), and their encoded columns."""
+    sets = acquired_sets(design[None])[0][0]
+    return sets, [np.flatnonzero(units @ problem.unit_columns) for units in sets]
 
 
 def search_nsga2(
@@ -159,7 +171,7 @@ def search_nsga2(
             on_generation(algorithm.evaluator.n_eval, designs, vectors)
 
     one_stage = np.zeros((settings.population_size, n_features), dtype=np.int64)
-    first = mutate(one_stage, rate=settings.init_rate, stage_bias=settings.stage_bias, max_stages=max_stages, rng=rng)
+    first = mutate(one_stage, rate=settings.first_rate, stage_bias=settings.stage_bias, max_stages=max_stages, rng=rng)
     crossover, mutation = operators(settings, max_stages, rng)
     algorithm = nsga2.NSGA2(
         settings.population_size, sampling=first, crossover=crossover, mutation=mutation, eliminate_duplicates=True
@@ -201,7 +213,7 @@ def _best(designs: IntArray, evaluate: Callable[[IntArray], Tally]) -> IntArray:
     return nondominated
 
 
-class _Stages:
+class DesignModel:
     """The trained stages of a design."""
 
     def __init__(self, columns: list[NDArray[np.intp]], models: list[StageModel], threshold: float) -> None:
@@ -210,6 +222,7 @@ class _Stages:
         self._threshold = threshold
 
     def trace(self, Z: FloatArray) -> Trace:
+        """Decide encoded cases, (n_encoded, n_rows)."""
         n_encoded, n_rows = Z.shape
         waiting = np.arange(n_rows)
         read = np.zeros((n_rows, n_encoded), dtype=np.bool_)

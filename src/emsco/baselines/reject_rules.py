@@ -1,8 +1,8 @@
 """Learned reject rules between stages in the order of prices (BASELINES §5.1)."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -72,6 +72,8 @@ class RejectRules(Rival):
     random_state : int, RandomState or None
         Seeds the split and the folds.
     """
+
+    grids: ClassVar[Mapping[str, str]] = {"price_weight": "price_weights"}
 
     def __init__(
         self,

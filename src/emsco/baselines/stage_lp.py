@@ -1,7 +1,7 @@
 """Gates of all stages learned together, by a linear program (BASELINES §5.2)."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 import warnings
 
 import numpy as np
@@ -57,6 +57,8 @@ class StageLP(Rival):
     The hinges are loose if gates cannot identify the cases that gain by continuing: a large price weight sends all
     cases to the first stage, and a weight of 0 need not send all cases to the last.
     """
+
+    grids: ClassVar[Mapping[str, str]] = {"price_weight": "price_weights", "inputs": "inputs"}
 
     def __init__(
         self,

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from emsco.cli.evolving import OPTIONS as EVOLUTION
+from emsco.cli.evolving import search_of
 from emsco.cli.options import OBJECTIVES, choice_of, limits_of, recalled
 from emsco.exceptions import MissingDependencyError
 
@@ -32,6 +34,15 @@ class FitOptions:
     guarantee_rows: Path | None
     preset: str
     search: str | None
+    population_size: int | None
+    max_generations: int | None
+    patience: int | None
+    mutation_rate: float | None
+    recombination_rate: float | None
+    elite_fraction: float | None
+    stage_bias: float | None
+    init_rate: float | None
+    unique: str | None
     time_limit: float | None
     max_stages: int | None
     removal: bool | None
@@ -82,7 +93,7 @@ def classifier_of(options: FitOptions, prices: Any, y: Any) -> Any:
         estimator=_estimator(options.estimator),
         max_stages=options.max_stages,
         removal=options.removal,
-        search=_search(options.search),
+        search=search_of(options.search, options.preset, {name: getattr(options, name) for name in EVOLUTION}),
         validation=_number("--validation", options.validation, "a share such as 0.33, or a number of folds such as 5"),
         encoding=options.encoding,
         C="auto" if regularisation == "auto" else _number("--regularisation", regularisation, "a number, or auto"),
@@ -183,15 +194,6 @@ def _estimator(name: str) -> Any:
     from sklearn.naive_bayes import GaussianNB
 
     return GaussianNB()
-
-
-def _search(name: str | None) -> Any:
-    from emsco.search.bestfirst import BestFirst
-    from emsco.search.evolution import Evolution
-    from emsco.search.exact.proof import Exact
-
-    known = {None: None, "auto": "auto", "exact": Exact(), "best-first": BestFirst(), "evolution": Evolution()}
-    return known[name]
 
 
 def _number(option: str, text: str | None, wanted: str) -> int | float | None:

@@ -11,6 +11,7 @@ import warnings
 import click
 
 from emsco.cli.classifier import ESTIMATORS, FINAL, FitOptions, choose_of, classifier_of, need_skops, threshold_of
+from emsco.cli.evolving import evolution_options
 from emsco.cli.options import (
     AS_JSON,
     BEST,
@@ -130,6 +131,7 @@ class _StageEncoding(click.Choice[str]):
     "the paper's search."
     "  [default: best: auto, paper: evolution]",
 )
+@evolution_options
 @click.option("--max-stages", type=click.IntRange(min=1), metavar="N", help="Largest number of stages.")
 @click.option(
     "--removal/--no-removal",
@@ -168,9 +170,9 @@ class _StageEncoding(click.Choice[str]):
 )
 @click.option(
     "--encoding",
-    type=_StageEncoding(["linear", "rank", "spline", "auto"]),
-    help="Encoding of numbers: standardised, ranks, splines of ranks, or the best of these by cross-validation."
-    "  [default: best: auto, paper: linear]",
+    type=_StageEncoding(["linear", "rank", "spline", "raw", "auto"]),
+    help="Encoding of numbers: standardised, ranks, splines of ranks, unscaled (raw), or the best of the first three "
+    "by cross-validation.  [default: best: auto, paper: raw]",
 )
 @click.option(
     "--regularisation",

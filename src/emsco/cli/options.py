@@ -6,10 +6,12 @@ from typing import Any, TypeVar
 
 import click
 
+from emsco.cli.evolving import OPTIONS as EVOLUTION
 from emsco.exceptions import EmscoError, printable
 
 INTERRUPTED = 130  # exit code
 OPTIONS = {  # a parameter of the library, and the option that sets it
+    **EVOLUTION,
     "C": "--regularisation",
     "X_cal": "--guarantee-rows",
     "accuracy": "--guarantee",

@@ -4,6 +4,9 @@ A number becomes (x - mean) / standard deviation, a missing one 0 (the mean); wh
 second column says *missing*. Text and categories become one 0/1 column per category seen in training; rare ones
 beyond the 31 most frequent share a column, and unseen ones are zero everywhere.
 
+"raw" leaves the scale of a number as it is and only subtracts the mean, which an unpenalised intercept undoes: the
+penalty of a linear model then acts as on the columns of the file.
+
 A linear model sees more of a column if it gets curves of it: its rank among the training values ("rank"), in which no
 outlier is far away, and bends of that rank ("spline"); where many cells are 0, a column says so.
 
@@ -26,7 +29,8 @@ from numpy.typing import NDArray
 from emsco.data.table import Rows, Table, is_missing, no_dates, to_number, to_numbers
 from emsco.exceptions import InvalidInputError, SuspiciousColumnWarning
 
-ENCODINGS = ("linear", "rank", "spline")
+ENCODINGS = ("linear", "rank", "spline")  # those that "auto" compares
+RAW = "raw"
 _MAX_CATEGORIES = 32
 _MAX_DISTINCT = 10_000  # different texts in a column of categories
 _N_KNOTS = 33  # of the curve from values to ranks
@@ -246,7 +250,7 @@ class Encoder:
         Rows to learn from.
     *others : Table
         Tables that will be encoded too: a column is one of numbers only if it is in all of them.
-    encoding : "linear", "rank" or "spline"
+    encoding : "linear", "rank", "spline" or "raw"
         How numbers are encoded.
 
     Attributes
@@ -439,8 +443,9 @@ def _learn_number(values: NDArray[Any], name: str, rows: Rows, encoding: str) ->
     if not np.isfinite(deviation):
         raise InvalidInputError(f"the values of column {name!r} are too large to be squared; rescale it.")
     constant = known.min() == known.max() or deviation <= max(1e-14 * abs(mean), 1e-300)
-    code = NumberCode(name, mean, 1.0 if constant else 1.0 / deviation, flags_missing=known.size < numbers.size)
-    return code if constant or encoding == "linear" else _learn_curves(code, known, bends=encoding == "spline")
+    unscaled = constant or encoding == RAW
+    code = NumberCode(name, mean, 1.0 if unscaled else 1.0 / deviation, flags_missing=known.size < numbers.size)
+    return code if unscaled or encoding == "linear" else _learn_curves(code, known, bends=encoding == "spline")
 
 
 def _learn_curves(code: NumberCode, known: NDArray[np.float64], *, bends: bool) -> NumberCode:

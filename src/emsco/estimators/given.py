@@ -28,8 +28,9 @@ class MultiStageClassifier(StagedClassifier):
         Seeds estimators that are random.
     n_jobs : int or None
         Workers that train the stages.
-    encoding : "linear", "rank" or "spline"
-        Encoding of numeric columns: standardised, as ranks among the training values, or as ranks with spline terms.
+    encoding : "linear", "rank", "spline" or "raw"
+        Encoding of numeric columns: standardised, as ranks among the training values, as ranks with spline terms, or
+        not scaled.
     C : float
         Inverse regularisation strength of logistic stages.
     products : bool

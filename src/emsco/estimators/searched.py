@@ -47,7 +47,7 @@ class EMSCOClassifier(StagedClassifier):
     preset : "best" or "paper"
         The values of ``threshold``, ``choose``, ``search``, ``removal``, ``encoding``, ``C``, ``final_estimator`` and
         ``validation`` where they are None. "best": "auto", "no_worse", "auto", True, "auto", "auto", "auto", 5 folds.
-        "paper", as published: 0.75, "fitness", ``Evolution()``, False, "linear", 1, "search", a third of the rows.
+        "paper", as published: 0.75, "fitness", ``Evolution()``, False, "raw", 1, "search", a third of the rows.
     search : "auto", Exact, BestFirst, Evolution or None
         The search. ``Exact()`` proves the front if the space is small enough; ``BestFirst()`` finds most of it;
         ``Evolution()`` is the paper's search. "auto": with a threshold of its own for each point, a short
@@ -59,9 +59,10 @@ class EMSCOClassifier(StagedClassifier):
         stages make the search much faster.
     removal : bool or None
         Whether designs may leave features out. The last stage then uses all features that the design buys.
-    encoding : "linear", "rank", "spline", "auto" or None
+    encoding : "linear", "rank", "spline", "raw", "auto" or None
         Encoding of numeric columns: standardised; as ranks among the training values, with an extra column for 0 if
-        many cells are 0; as ranks with spline terms; or the best of these on random designs, at several thresholds.
+        many cells are 0; as ranks with spline terms; not scaled at all, so that the penalty depends on the units; or
+        the best of the first three on random designs, at several thresholds.
     C : float, "auto" or None
         Inverse regularisation strength of logistic stages. "auto": the best value on random designs.
     products : bool

@@ -7,7 +7,18 @@ import sys
 from typing import Any
 
 from emsco.exceptions import EmscoError, FileError, InvalidParameterError
-from emsco.experiments import budgets, comparison, global_optima, splits, stages, thresholds
+from emsco.experiments import (
+    budgets,
+    comparison,
+    global_optima,
+    landscape,
+    methods,
+    splits,
+    stages,
+    standings,
+    sweep,
+    thresholds,
+)
 from emsco.experiments.published import paper_comparison
 from emsco.experiments.setting import DATASETS, PAPER, PROVEN
 from emsco.fitting.progress import PhaseLine, ProgressLine
@@ -35,6 +46,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_global(commands)
     _add_comparison(commands)
     _add_budgets(commands)
+    _add_landscapes(commands)
+    _add_sweep(commands)
     command = _add(commands, "thresholds", _thresholds, "the effect of the confidence threshold",
                    "Sweep the thresholds of a cost-ordered two-stage design on many random data sets, as in the "
                    "paper's figure 2: thresholds.csv and thresholds.png.")  # fmt: skip
@@ -78,18 +91,19 @@ def _add_global(commands: Any) -> None:
 def _add_comparison(commands: Any) -> None:
     command = _add(
         commands, "comparison", _comparison, "every method on the same data, prices and rules",
-        "Tune every method on validation rows and score it once on test rows (50-25-25), on many splits. trials.csv "
-        "has one line per trial, table.csv the means with 95 % confidence intervals; bars.png and scatter.png are "
-        "plots. An interrupted run continues: trials in the folder are not run again.",
+        "Tune every method on validation rows, with its full grid, and score it once on test rows (50-25-25), on many "
+        "splits. trials.csv has one line per trial, table.csv the means with 95 % confidence intervals, leads.csv the "
+        "paired differences with EMSCO; bars.png and scatter.png are plots. An interrupted run continues: trials in "
+        "the folder are not run again. Quick trials are marked and never mixed with full ones.",
     )  # fmt: skip
-    command.add_argument("--setting", choices=["paper", "best"], default="paper",
-                         help="EMSCO as in the paper, or with our defaults")  # fmt: skip
+    command.add_argument("--setting", choices=list(methods.SETTINGS), default=methods.PAPER_RULES,
+                         help="; ".join(f"{name}: {words}" for name, words in methods.SETTINGS.items()))  # fmt: skip
     command.add_argument("--data", nargs="+", choices=list(DATASETS), default=list(PAPER), help="data sets")
     command.add_argument(
         "--method",
         nargs="+",
         metavar="NAME",
-        help=f"only these methods; on request also: {', '.join(comparison.ON_REQUEST)}",
+        help=f"only these methods; on request also: {', '.join(methods.ON_REQUEST)}",
     )
     command.add_argument("--splits", type=_positive, default=20)
     command.add_argument("--seeds", type=_positive, default=1, help="runs per split, with different seeds")
@@ -111,6 +125,38 @@ def _add_budgets(commands: Any) -> None:
                          help="largest mean cost")  # fmt: skip
     command.add_argument("--jobs", type=_positive, default=1, help="processes")
     command.add_argument("--quick", action="store_true", help="small searches and grids, for a quick check")
+
+
+def _add_landscapes(commands: Any) -> None:
+    command = _add(
+        commands, "landscape", _landscape, "the objectives of random designs",
+        "Score random designs of a data set of the paper on validation rows, as in its figure 3: landscape.csv and "
+        "landscape.png.",
+    )  # fmt: skip
+    command.add_argument("--data", choices=PROVEN, default="heart", help="data set")
+    command.add_argument("--stages", type=_positive, default=3, metavar="K", help="most stages")
+    command.add_argument("--designs", type=_positive, default=5000, help="number of designs")
+    command = _add(
+        commands, "neighbourhood", _neighbourhood, "the objectives of the neighbours of a design",
+        "Score a good design and all designs that differ from it by one stage in one feature, as in the paper's figure "
+        "6: neighbourhood.csv and neighbourhood.png.",
+    )  # fmt: skip
+    command.add_argument("--data", choices=PROVEN, default="credit", help="data set")
+    command.add_argument("--stages", type=_positive, default=4, metavar="K", help="most stages")
+
+
+def _add_sweep(commands: Any) -> None:
+    command = _add(
+        commands, "sweep", _sweep, "the settings of the evolution, one at a time",
+        "Search with other populations, rates, biases and shares of elites than the paper's, one at a time, and count "
+        "the share of the true front that is held after the same number of designs: sweep.csv and sweep.png.",
+    )  # fmt: skip
+    command.add_argument("--data", nargs="+", choices=PROVEN, default=PROVEN, help="data sets")
+    command.add_argument("--stages", type=_positive, default=3, metavar="K", help="most stages")
+    command.add_argument("--designs", type=_positive, default=30_000, help="designs per run")
+    command.add_argument("--runs", type=_positive, default=20, help="runs per value")
+    command.add_argument("--setting", nargs="+", choices=list(sweep.VALUES), default=list(sweep.VALUES))
+    command.add_argument("--jobs", type=_positive, default=1, help="processes")
 
 
 def _share(text: str) -> float:
@@ -159,23 +205,23 @@ def _global(options: argparse.Namespace) -> int:
 
 
 def _comparison(options: argparse.Namespace) -> int:
-    known = comparison.methods(options.setting)
+    known = methods.methods(options.setting)
     unknown = [name for name in options.method or [] if name not in known]
     if unknown:
         raise InvalidParameterError(f"there is no method {unknown}; methods: {', '.join(known)}.")
     n_splits = min(options.splits, 2) if options.quick else options.splits
     trials = [
-        comparison.Trial(options.setting, dataset, method, split, seed)
+        comparison.Trial(options.setting, dataset, method, split, seed, options.quick)
         for split in range(n_splits)
         for dataset in options.data
-        for method in options.method or [name for name in known if name not in comparison.ON_REQUEST]
+        for method in options.method or [name for name in known if name not in methods.ON_REQUEST]
         for seed in range(options.seeds)
     ]
     path = options.out / "trials.csv"
     line = PhaseLine(shown=sys.stderr.isatty())
     interrupted = False
     try:
-        for n_done, n_all, outcome in comparison.run_trials(trials, path, quick=options.quick, n_jobs=options.jobs):
+        for n_done, n_all, outcome in comparison.run_trials(trials, path, n_jobs=options.jobs):
             last = "" if outcome is None else f"{outcome.trial.method} on {outcome.trial.dataset}"
             line("comparing", n_done / n_all, last)
     except KeyboardInterrupt:
@@ -184,12 +230,14 @@ def _comparison(options: argparse.Namespace) -> int:
     wanted = set(trials)
     order = {trial: i for i, trial in enumerate(trials)}
     outcomes = [outcome for outcome in comparison.read_outcomes(path) if outcome.trial in wanted]
-    rows = comparison.summarise(sorted(outcomes, key=lambda outcome: order[outcome.trial]))
+    rows = standings.summarise(sorted(outcomes, key=lambda outcome: order[outcome.trial]))
     if rows:
-        print(comparison.text_table(rows, {(p.dataset, p.method): p for p in paper_comparison()}))
-        comparison.write_table(rows, options.out / "table.csv")
-        comparison.plot_bars(rows, options.out / "bars.png")
-        comparison.plot_scatter(rows, options.out / "scatter.png")
+        ahead = standings.leads(outcomes)
+        print(standings.text_table(rows, {(p.dataset, p.method): p for p in paper_comparison()}, ahead))
+        standings.write_table(rows, options.out / "table.csv")
+        standings.write_leads(ahead, options.out / "leads.csv")
+        standings.plot_bars(rows, options.out / "bars.png")
+        standings.plot_scatter(rows, options.out / "scatter.png")
     if interrupted:
         print(f"Interrupted after {len(outcomes)} of {len(trials)} trials; repeat the command to continue.")
         return 130
@@ -228,8 +276,50 @@ def _thresholds(options: argparse.Namespace) -> int:
     return 0
 
 
+def _landscape(options: argparse.Namespace) -> int:
+    found = landscape.sample(options.data, options.stages, options.designs)
+    print(landscape.text_sample(found))
+    landscape.write(found, options.out / "landscape.csv")
+    landscape.plot_sample(found, options.out / "landscape.png")
+    print(f"landscape.csv and landscape.png are in {options.out}/.")
+    return 0
+
+
+def _neighbourhood(options: argparse.Namespace) -> int:
+    found = landscape.neighbourhood(options.data, options.stages)
+    print(landscape.text_neighbourhood(found))
+    landscape.write(found, options.out / "neighbourhood.csv")
+    landscape.plot_neighbourhood(found, options.out / "neighbourhood.png")
+    print(f"neighbourhood.csv and neighbourhood.png are in {options.out}/.")
+    return 0
+
+
+def _sweep(options: argparse.Namespace) -> int:
+    line = PhaseLine(shown=sys.stderr.isatty())
+    values = {name: sweep.VALUES[name] for name in options.setting}
+    n_all = len(options.data) * sum(map(len, values.values()))
+    found: list[sweep.Tried] = []
+    interrupted = False
+    try:
+        for tried in sweep.run(
+            options.data, options.stages, n_designs=options.designs, n_runs=options.runs, n_jobs=options.jobs,
+            values=values,
+        ):  # fmt: skip
+            found.append(tried)
+            line("sweeping", len(found) / n_all, f"{tried.dataset}, {tried.setting} = {tried.value:g}")
+    except KeyboardInterrupt:
+        interrupted = True
+    line.close()
+    if found:
+        print(sweep.text_table(found))
+        sweep.write(found, options.out / "sweep.csv")
+        sweep.plot(found, options.out / "sweep.png")
+    print(f"{'Interrupted; the finished part' if interrupted else 'The result'} is in {options.out}/.")
+    return 130 if interrupted else 0
+
+
 def _stages(options: argparse.Namespace) -> int:
-    found = stages.assignments(comparison.read_outcomes(options.out / "trials.csv"))
+    found = stages.assignments(comparison.in_the_paper(comparison.read_outcomes(options.out / "trials.csv")))
     if not found:
         raise FileError(f"there are no trials of EMSCO in {options.out}; run the comparison with this --out first.")
     print(stages.text_table(found))
@@ -240,7 +330,7 @@ def _stages(options: argparse.Namespace) -> int:
 
 
 def _splits(options: argparse.Namespace) -> int:
-    found = splits.spreads(comparison.read_outcomes(options.out / "trials.csv"))
+    found = splits.spreads(comparison.in_the_paper(comparison.read_outcomes(options.out / "trials.csv")))
     if not found:
         raise FileError(
             f"there are no trials of EMSCO and CO-T on three splits or more in {options.out}; run the comparison with "

@@ -18,7 +18,8 @@ from emsco.data.output import writing_text
 from emsco.deployed.decide import Decisions
 from emsco.estimators import EMSCOClassifier
 from emsco.exceptions import FileError, MissingDependencyError, NoSuchPointError
-from emsco.experiments.comparison import split, stacked
+from emsco.experiments.comparison import split
+from emsco.experiments.methods import stacked
 from emsco.experiments.pictures import pyplot
 from emsco.fitting.tuning import LASTS
 from emsco.scoring.front import Front

@@ -71,6 +71,11 @@ def _cascade(dataset: str, split: int) -> Cascade:
     return Cascade(cache, problem.prices)
 
 
+def scorer(dataset: str, split: int) -> tuple[Cascade, int]:
+    """Return the cascade that scores designs of a data set of the paper, and its number of features."""
+    return _cascade(dataset, split), len(PAPER[dataset].load().prices)
+
+
 def true_frontier(dataset: str, max_stages: int, split: int, *, n_jobs: int = 1) -> tuple[Frontier, IntArray]:
     """Prove a front; return its sizes and its vectors (conclusive, correct, cost)."""
     started = perf_counter()
@@ -197,7 +202,7 @@ def draw_curves(
                 )
 
 
-def mean_and_margin(counts: IntArray) -> tuple[FloatArray, FloatArray]:
+def mean_and_margin(counts: IntArray | FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the mean over runs and the half-width of its 95 % confidence interval (Student's t), by generation."""
     n_runs = len(counts)
     mean = counts.mean(axis=0)

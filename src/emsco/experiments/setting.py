@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,15 @@ from emsco.data.splits import split_rows
 from emsco.data.table import Table
 from emsco.datasets import (
     load_australian_credit,
+    load_cost_sensitive,
     load_heart_disease,
     load_heart_failure,
     load_pima,
     load_spambase,
+    load_thyroid,
     make_synthetic30,
 )
+from emsco.datasets.cost_sensitive import COST_SENSITIVE
 from emsco.prices.prices import resolve
 from emsco.search.evolution import Evolution
 from emsco.stages.problem import Problem, unit_membership
@@ -77,8 +81,17 @@ BEYOND = {
         load=lambda: load_spambase(as_frame=False), threshold=0.75, evolution=Evolution(patience=None),
         frontier_sizes={},
     ),
+    "thyroid": PaperSetting(
+        load=lambda: load_thyroid(subset="all", as_frame=False), threshold=0.75, evolution=Evolution(patience=None),
+        frontier_sizes={},
+    ),
+} | {
+    f"cs-{name}": PaperSetting(
+        load=partial(load_cost_sensitive, name), threshold=0.75, evolution=Evolution(patience=None), frontier_sizes={}
+    )
+    for name in COST_SENSITIVE
 }  # fmt: skip
-DATASETS = PAPER | BEYOND  # not in the paper: real prices with shared costs, and many features
+DATASETS = PAPER | BEYOND  # not in the paper: real prices, some with shared costs, rare classes, many features
 PROVEN = [name for name, setting in PAPER.items() if setting.frontier_sizes]  # 30 features are too many to prove
 
 

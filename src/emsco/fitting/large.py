@@ -122,7 +122,7 @@ class LargeRehearsal(Rehearsal):
         return 0.0 if encoding in self._tables else self._expected(encoding) * self.clock.speed.of("encoding")
 
     def _expected(self, encoding: str) -> float:
-        per_cell = {"linear": 6e-8, "rank": 3.2e-7, "spline": 4e-7}[encoding]
+        per_cell = {"raw": 6e-8, "linear": 6e-8, "rank": 3.2e-7, "spline": 4e-7}[encoding]
         return len(self.table.names) * int(self.starts[-1]) * per_cell
 
     def whole(self, encoding: str) -> tuple[Problem, Encoder]:

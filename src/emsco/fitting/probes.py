@@ -23,7 +23,12 @@ _FEW_PROBES = 6  # whose sets are compared where thresholds come later
 _MOST_STAGES = 6
 _MOST_BOUGHT = 15  # units, as many as good designs buy: large sets take long
 _FIRST = (1.0, 10.0, 0.1, 100.0)  # which values of C are tried first, where there may not be time for all
-_SLOWER = {"linear": 1.0, "rank": 1.2, "spline": 6.0}  # about how much longer than with lines training takes
+_SLOWER = {
+    "raw": 1.0,
+    "linear": 1.0,
+    "rank": 1.2,
+    "spline": 6.0,
+}  # time of training, relative to lines
 _SETS = 60  # feature sets that a search should have the time for
 
 Scores = dict[tuple[str, float], float]  # by encoding and strength

@@ -24,7 +24,7 @@ from emsco.stages.recipe import Recipe
 _SCOUTS = 2  # folds by which learners are compared, and designs searched where final stages are trained anew
 _FEW_ROWS, _FEW_CELLS = 2_000, 200_000  # of which all folds are needed
 _PER_COLUMN = 1e-3  # seconds
-_PER_CELL = {"linear": 1e-7, "rank": 8e-7, "spline": 1.4e-6}  # seconds that a cell takes to encode
+_PER_CELL = {"raw": 1e-7, "linear": 1e-7, "rank": 8e-7, "spline": 1.4e-6}  # seconds that a cell takes to encode
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "final_estimator": "auto", "choose": NO_WORSE,
     },
     "paper": {
-        "threshold": 0.75, "search": Evolution(), "removal": False, "validation": 1 / 3, "encoding": "linear", "C": 1.0,
+        "threshold": 0.75, "search": Evolution(), "removal": False, "validation": 1 / 3, "encoding": "raw", "C": 1.0,
         "final_estimator": "search", "choose": PRESET_CHOICES["paper"],
     },
 }  # fmt: skip

@@ -5,6 +5,7 @@ from typing import Any
 from emsco.deployed.model import Deployed
 
 _ENCODINGS = {
+    "raw": "numbers are not scaled",
     "linear": "numbers are standardised",
     "rank": "numbers are encoded as ranks",
     "spline": "numbers are encoded as ranks with spline terms",

@@ -46,7 +46,7 @@ class Auto:
             Whether feature sets are trained in batches.
         """
         if not fast:
-            return Evolution()
+            return Evolution(init_rate=0.5)  # few generations: begin with designs of many stages
         n_units = task.prices.n_units
         size = {"n_units": n_units, "max_stages": task.max_stages, "n_samples": task.y.size}
         if task.tunes:  # a proof would be one at a threshold that no point has in the end

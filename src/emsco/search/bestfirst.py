@@ -42,6 +42,7 @@ from emsco.search.evolution import Evaluate, Evolution, Found, evolve
 _BATCH = 2_000  # designs evaluated at once, about; levels are peeled once a batch
 _FOCUSED_BATCH = 300  # fewer at a time climb higher
 _GENERATION = 300
+_INIT_RATE = 0.5  # of the generations it starts from: designs of many stages
 CHAINS = "chains"
 _NEAR = 15  # features, up to which random designs are a start as good as any
 Score = Callable[[Tally], FloatArray]
@@ -224,7 +225,9 @@ def search_best_first(
                 evaluate_and_pool(affordable(pace, chains(settings.max_designs // 2), first=True))
         n_generations = min(start, settings.max_designs // (2 * _GENERATION))
         if n_generations > 1 and not queue.enumerates and pool is None:
-            evolution = Evolution(population_size=_GENERATION, max_generations=n_generations - 1, patience=None)
+            evolution = Evolution(
+                population_size=_GENERATION, max_generations=n_generations - 1, patience=None, init_rate=_INIT_RATE
+            )
             size: dict[str, Any] = {"n_features": n_features, "max_stages": max_stages, "removal": removal}
             ended = evolve(evaluate_and_pool, evolution, **size, rng=rng, measure=measure, pace=pace).ended
         while not ended and len(batch := queue.next(pool)):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray, IntArray
-from emsco.designs.operators.elitism import best_first, count_elite, next_size, unique_vectors
+from emsco.designs.operators.elitism import best_first, count_elite, next_size, unique_rows, unique_vectors
 from emsco.designs.operators.mutation import mutate
 from emsco.designs.operators.recombination import recombine
 from emsco.designs.operators.removal import leave_out
@@ -40,12 +40,13 @@ Evaluate = Callable[[IntArray], Tally]
 
 @dataclass(frozen=True, kw_only=True)
 class Evolution:
-    """Settings of the evolutionary search; the defaults are the paper's.
+    """Settings of the evolutionary search; the defaults are the paper's, except ``unique``.
 
     Parameters
     ----------
     population_size : int
-        Designs per generation. It grows for a while if the distinct non-dominated vectors fill four fifths of it.
+        Designs per generation. With ``unique="vectors"`` it grows for a while if the distinct non-dominated vectors
+        fill four fifths of it.
     max_generations : int
         Generations after which the search ends.
     patience : int or None
@@ -55,13 +56,17 @@ class Evolution:
     recombination_rate : float
         Probability that a child mixes two parents instead of copying one (r_hat).
     elite_fraction : float
-        Share of the distinct objective vectors that pass unchanged (b); all non-dominated ones always do.
+        Share of the unique designs that pass unchanged (b); all non-dominated ones always do.
     stage_bias : float
-        Preference of mutation for early stages (beta).
+        Preference of mutation for early stages (beta), above 1; at 1, all stages would be equally probable.
     epsilon : float
         How much more than the largest ratio of norms one level of rank weighs.
-    init_rate : float
-        Mutation rate of the one-stage design that makes the first generation.
+    init_rate : float or None
+        Mutation rate of the one-stage design that makes the first generation; None: ``mutation_rate``, as in the paper.
+    unique : "vectors" or "rows"
+        Designs that count as different among the elites. "vectors": designs with different objectives, each the
+        simplest one. "rows": as published, all different designs. The population then never grows, and the search
+        ends when non-dominated designs fill it, because there is no room for children.
     """
 
     population_size: int = 300
@@ -72,7 +77,8 @@ class Evolution:
     elite_fraction: float = 0.2
     stage_bias: float = 2.0
     epsilon: float = 0.01
-    init_rate: float = 0.5
+    init_rate: float | None = None
+    unique: str = "vectors"
 
     def __post_init__(self) -> None:
         for name, least in (("population_size", 2), ("max_generations", 0), ("patience", 1)):
@@ -84,11 +90,25 @@ class Evolution:
                     f"must be a whole number of at least {least}; got {value!r}.", parameter=name
                 )
         for name in ("mutation_rate", "recombination_rate", "elite_fraction", "init_rate"):
+            if name == "init_rate" and self.init_rate is None:
+                continue
             if not _is_number(getattr(self, name)) or not 0 <= getattr(self, name) <= 1:
                 raise InvalidParameterError(f"must be between 0 and 1; got {getattr(self, name)!r}.", parameter=name)
-        for name in ("stage_bias", "epsilon"):
-            if not _is_number(getattr(self, name)) or not 0 < getattr(self, name) < np.inf:
-                raise InvalidParameterError(f"must be a positive number; got {getattr(self, name)!r}.", parameter=name)
+        if not _is_number(self.epsilon) or not 0 < self.epsilon < np.inf:
+            raise InvalidParameterError(f"must be a positive number; got {self.epsilon!r}.", parameter="epsilon")
+        if not _is_number(self.stage_bias) or not 1 < self.stage_bias < np.inf:
+            raise InvalidParameterError(
+                "must be a number above 1, so that mutation prefers early stages (beta > alpha = 1 in the paper); got "
+                f"{self.stage_bias!r}.",
+                parameter="stage_bias",
+            )
+        if self.unique not in ("vectors", "rows"):
+            raise InvalidParameterError(f"must be 'vectors' or 'rows'; got {self.unique!r}.", parameter="unique")
+
+    @property
+    def first_rate(self) -> float:
+        """Mutation rate of the first generation."""
+        return self.mutation_rate if self.init_rate is None else self.init_rate
 
     def check(self, task: Task) -> None:
         """Accept any task."""
@@ -132,7 +152,8 @@ class State:
     rank : ndarray of shape (n_designs,)
     norms : ndarray of shape (n_designs,)
     unique : ndarray
-        One row per distinct objective vector, the simplest design, fittest first; the non-dominated ones lead.
+        One row per distinct objective vector, the simplest design, or one per distinct design; fittest first, so that
+        the non-dominated ones lead.
     n_nondominated : int
     unchanged : int
         For how many generations the fittest design has been the same.
@@ -205,11 +226,11 @@ def evolve(
         snapshot = journal.load() if journal else None
         if snapshot is None:
             first = affordable(pace, _initial(settings, n_features, max_stages, rng, removal=removal), first=True)
-            state = _ranked(first, evaluate(first), None, n_elite=0, measure=measure)
+            state = _ranked(first, evaluate(first), None, settings, n_elite=0, measure=measure)
         else:
             restore_generator(rng, snapshot["rng"])
             ties.restore(snapshot)
-            state = step(_restored(snapshot, measure), evaluate, settings, **options)
+            state = step(_restored(snapshot, settings, measure), evaluate, settings, **options)
         while True:
             ties.update(state)
             if on_generation is not None:
@@ -224,7 +245,7 @@ def evolve(
             raise
         ended = OUT_OF_TIME if isinstance(reason, TimeUpError) else INTERRUPTED
         ties.update(state)  # it may have been cut short; twice counts no design twice
-    best = state.unique[: state.n_nondominated]
+    best = unique_vectors(state.unique[: state.n_nondominated], state.tally.vectors)
     designs = state.population[best]
     tied = [ties.designs(vector) for vector in state.tally.vectors[best]]
     return Found(designs, state.tally.select(best), tied, state.generation, ended)
@@ -242,14 +263,10 @@ def step(
     pace: Pace | None = None,
 ) -> State:
     """Return the next generation: elites, then mutated children of selected parents (Algorithm 3, the loop)."""
-    n_elite = count_elite(
-        state.unique.size,
-        state.n_nondominated,
-        elite_fraction=settings.elite_fraction,
-        population_size=settings.population_size,
-    )
+    n_elite = _n_elite(state, settings)
     elite = state.population[state.unique[:n_elite]]
-    n_children = next_size(n_elite, settings.population_size) - n_elite
+    grows = settings.unique == "vectors"
+    n_children = (next_size(n_elite, settings.population_size) if grows else settings.population_size) - n_elite
     probabilities = selection_probabilities(log_fitness(state.rank, state.norms, epsilon=settings.epsilon))
     parents = select(probabilities, n_pairs=n_children, rng=rng)
     children = recombine(
@@ -267,23 +284,38 @@ def step(
     if not len(children):
         raise TimeUpError
     tally = join_tallies(state.tally.select(state.unique[:n_elite]), evaluate(children))
-    return _ranked(np.concatenate([elite, children]), tally, state, n_elite=n_elite, measure=measure)
+    return _ranked(np.concatenate([elite, children]), tally, state, settings, n_elite=n_elite, measure=measure)
+
+
+def _n_elite(state: State, settings: Evolution) -> int:
+    """Return how many designs pass unchanged to the next generation."""
+    return count_elite(
+        state.unique.size,
+        state.n_nondominated,
+        elite_fraction=settings.elite_fraction,
+        population_size=settings.population_size if settings.unique == "vectors" else None,
+    )
 
 
 def _initial(
     settings: Evolution, n_features: int, max_stages: int, rng: np.random.Generator, *, removal: bool
 ) -> IntArray:
     one_stage = np.zeros((settings.population_size, n_features), dtype=np.int64)
-    designs = mutate(one_stage, rate=settings.init_rate, stage_bias=settings.stage_bias, max_stages=max_stages, rng=rng)
+    designs = mutate(
+        one_stage, rate=settings.first_rate, stage_bias=settings.stage_bias, max_stages=max_stages, rng=rng
+    )
     return leave_out(designs, rng=rng) if removal else designs
 
 
-def _ranked(population: IntArray, tally: Tally, previous: State | None, *, n_elite: int, measure: Measure) -> State:
+def _ranked(
+    population: IntArray, tally: Tally, previous: State | None, settings: Evolution, *, n_elite: int, measure: Measure
+) -> State:
     objectives = measure(tally)
     rank = pareto_rank(objectives)
     norms = norm(objectives)
     order = best_first(population, rank, norms)
-    unique = unique_vectors(order, tally.vectors)
+    by_row = settings.unique == "rows"
+    unique = unique_rows(order, population) if by_row else unique_vectors(order, tally.vectors)
     n_nondominated = int((rank[unique] == rank.max()).sum())
     same = previous is not None and np.array_equal(previous.fittest, population[unique[0]])
     return State(
@@ -305,9 +337,9 @@ def _packed(state: State, ties: "_Ties", rng: np.random.Generator) -> Arrays:
     return {**parts, **pack_tally(state.tally), **ties.packed()}
 
 
-def _restored(arrays: Arrays, measure: Measure) -> State:
+def _restored(arrays: Arrays, settings: Evolution, measure: Measure) -> State:
     generation, unchanged, n_elite = arrays["counts"].tolist()
-    state = _ranked(arrays["population"], restore_tally(arrays), None, n_elite=n_elite, measure=measure)
+    state = _ranked(arrays["population"], restore_tally(arrays), None, settings, n_elite=n_elite, measure=measure)
     return replace(state, generation=generation, unchanged=unchanged)
 
 
@@ -353,6 +385,8 @@ class _Ties:
 
 
 def _converged(state: State, settings: Evolution) -> bool:
+    if settings.unique == "rows" and _n_elite(state, settings) >= settings.population_size:
+        return True  # there is no room for children
     return state.generation >= settings.max_generations or (
         settings.patience is not None and state.unchanged >= settings.patience
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emsco.data.encoding import ENCODINGS
+from emsco.data.encoding import ENCODINGS, RAW
 from emsco.exceptions import InvalidParameterError
 
 # Trees, learning rate, leaves of a tree, rows of a leaf, l2, and the shares of columns and rows that a tree sees.
@@ -76,7 +76,7 @@ def boosting_seconds(kind: str, model: Any, n_classes: int, n_rows: int, n_colum
 
 def check_learning(encoding: Any, C: Any, *, automatic: bool = True) -> None:
     """Raise unless encoding and C are valid."""
-    known = (*ENCODINGS, "auto") if automatic else ENCODINGS
+    known = (*ENCODINGS, RAW, "auto") if automatic else (*ENCODINGS, RAW)
     if not isinstance(encoding, str) or encoding not in known:
         raise InvalidParameterError(f"must be one of {', '.join(known)}; got {encoding!r}.", parameter="encoding")
     number = isinstance(C, int | float | np.integer | np.floating) and not isinstance(C, bool)

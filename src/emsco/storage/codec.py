@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import emsco
 from emsco.arrays import IntArray
-from emsco.data.encoding import ENCODINGS, FARTHEST, CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
+from emsco.data.encoding import ENCODINGS, FARTHEST, RAW, CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.data.labels import plain_classes
 from emsco.deployed.model import Deployed, Origin
 from emsco.designs.partition import are_designs, check_design, distinct_sets, set_key
@@ -422,8 +422,8 @@ def _learning(record: Fields) -> dict[str, Any]:
         return {}
     learning = record.part("learning")
     encoding, C = learning.text("encoding"), learning.number("C", np.nextafter(0, 1))
-    if encoding not in ENCODINGS:
-        learning.refuse("encoding", f"one of {', '.join(ENCODINGS)}")
+    if encoding not in (*ENCODINGS, RAW):
+        learning.refuse("encoding", f"one of {', '.join((*ENCODINGS, RAW))}")
     validation = learning.raw("validation") if "validation" in learning else None
     if isinstance(validation, int):
         validation = learning.whole("validation", 2)

@@ -130,6 +130,8 @@ def test_elites_are_all_non_dominated_vectors_or_the_best_fraction():
     assert count_elite(100, 70, elite_fraction=0.2, population_size=300) == 70
     assert count_elite(300, 7, elite_fraction=1.0, population_size=300) == 240
     assert count_elite(300, 290, elite_fraction=1.0, population_size=300) == 290
+    assert count_elite(100, 0, elite_fraction=0.07, population_size=300) == 7
+    assert count_elite(300, 7, elite_fraction=1.0) == 300
 
 
 @given(st.integers(1, 2000), st.integers(2, 600))

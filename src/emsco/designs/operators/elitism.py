@@ -1,5 +1,6 @@
-"""Selection of the elite, which passes to the next generation unchanged (§3.2.2); one design per objective vector."""
+"""Selection of the elite, which passes to the next generation unchanged (§3.2.2)."""
 
+from fractions import Fraction
 from math import ceil
 
 import numpy as np
@@ -24,12 +25,28 @@ def unique_vectors(order: NDArray[np.intp], vectors: IntArray) -> NDArray[np.int
     return order[np.sort(first)]
 
 
-def count_elite(n_unique: int, n_nondominated: int, *, elite_fraction: float, population_size: int) -> int:
+def count_elite(
+    n_unique: int, n_nondominated: int, *, elite_fraction: float, population_size: int | None = None
+) -> int:
     """Return max(ceil(b u), e): how many of the u unique designs, e of them non-dominated, pass (§3.2.2).
 
-    The fraction alone claims at most four fifths of the population, so that there are children.
+    The product is exact: b is the decimal number as it is written. If the size of the population is given, the fraction
+    alone claims at most four fifths of it, so that there are children.
+
+    Examples
+    --------
+    >>> count_elite(100, 0, elite_fraction=0.07)  # 0.07 * 100 is 7.000000000000001 in floats
+    7
     """
-    return max(min(ceil(elite_fraction * n_unique), 4 * population_size // 5), n_nondominated)
+    by_fraction = ceil(Fraction(str(float(elite_fraction))) * n_unique)
+    if population_size is not None:
+        by_fraction = min(by_fraction, 4 * population_size // 5)
+    return max(by_fraction, n_nondominated)
+
+
+def unique_rows(order: NDArray[np.intp], population: IntArray) -> NDArray[np.intp]:
+    """Return the first of equal designs, in the given order."""
+    return unique_vectors(order, population)
 
 
 def next_size(n_elite: int, population_size: int) -> int:
