@@ -67,9 +67,7 @@ def test_its_design_decides_as_a_multi_stage_classifier():
     assert_allclose(fitted.decide(X).cost, ours.decide(X).cost)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"population_size": 1}, {"mutation_rate": 2}, {"crossover_rate": "x"}]
-)
+@pytest.mark.parametrize("wrong", [{"population_size": 1}, {"mutation_rate": 2}, {"crossover_rate": "x"}])
 def test_wrong_parameters_are_explained(wrong):
     with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
         GenericGA(**wrong).fit(*data(n_rows=60))

@@ -99,9 +99,7 @@ def test_a_huge_weight_buys_nothing():
     assert_allclose(fitted.predict_proba(X)[0], np.bincount(y) / y.size, atol=0.02)
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"policies": ("greedy",)}, {"ridge": 0}, {"n_draws": 1}, {"n_ahead": 1}]
-)
+@pytest.mark.parametrize("wrong", [{"policies": ("greedy",)}, {"ridge": 0}, {"n_draws": 1}, {"n_ahead": 1}])
 def test_wrong_parameters_are_explained(wrong):
     with pytest.raises(InvalidParameterError, match=next(iter(wrong))):
         JiCarin(**wrong).fit(*data(n_rows=60))
