@@ -101,7 +101,7 @@ def test_everything_is_trained_to_compare_with_even_if_no_design_buys_it(blood):
 def test_refit_trains_everything_too():
     X, y = patients()
     evaluation = fit(refit=True, preset="paper").evaluate(X, y)
-    everything = MultiStageClassifier(None, PANEL, threshold=0.8).fit(X, y)
+    everything = MultiStageClassifier(None, PANEL, threshold=0.8, encoding="raw").fit(X, y)
     assert evaluation.everything == everything.evaluate(X, y).points[0]
 
 

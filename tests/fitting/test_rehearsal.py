@@ -244,7 +244,7 @@ def test_boosting_by_name():
 @pytest.mark.parametrize(
     ("name", "value", "says"),
     [
-        ("encoding", "cubic", "encoding must be one of linear, rank, spline, auto"),
+        ("encoding", "cubic", "encoding must be one of linear, rank, spline, raw, auto"),
         ("C", 0, "C must be a positive number or auto"),
         ("C", "best", "C must be a positive number or auto"),
         ("calibration", "platt", "calibration must be"),

@@ -156,7 +156,8 @@ def test_searches_find_the_front_of_the_rule(threshold):
         fronts.append(set(zip(front.coverage, front.accuracy, front.mean_cost, strict=True)))
     found = []
     for design in all_designs(4, 4):  # the same rule, deployed instead of searched
-        given_design = MultiStageClassifier(design, [1, 2, 3, 4], threshold=threshold).fit(X[:60], y[:60])
+        given_design = MultiStageClassifier(design, [1, 2, 3, 4], threshold=threshold, encoding="raw")
+        given_design.fit(X[:60], y[:60])
         result = given_design.evaluate(X[60:], y[60:]).points[0]
         accuracy = result.accuracy if sum(result.answered) else 0.0
         found.append((result.coverage, accuracy, result.mean_cost))

@@ -190,7 +190,7 @@ ONES = partial(Prices, price={f"x{i}": 1 for i in range(8)})
         ({"max_stages": 4}, "max_stages: 3 there, 4 here"),
         ({"objectives": ["fpr", "cost"]}, r'objectives: null there, \["fpr", "cost"\] here'),
         ({"estimator": DecisionTreeClassifier()}, r"estimator: \(Recipe\(estimator=None.* there"),
-        ({"encoding": "rank"}, "'linear', 1.0.* there.*'rank', 1.0"),
+        ({"encoding": "rank"}, "'raw', 1.0.* there.*'rank', 1.0"),
         ({"removal": True}, "removal: False there, True here"),
         ({"validation": 3}, "other data"),
         ({"preset": "best"}, "other data.*removal: False there, True here"),

@@ -236,7 +236,7 @@ def test_how_stages_learned_comes_back(changes, validation, tmp_path):
 
 def test_files_that_do_not_say_how_stages_learned_are_read(tmp_path):
     X, y = patients()
-    clf = fixed(GROUPED, search=QUICK, preset="paper", random_state=0).fit(X, y)
+    clf = fixed(GROUPED, search=QUICK, preset="paper", encoding="linear", random_state=0).fit(X, y)
     clf.save(tmp_path / "new")
 
     def forget_all(record):

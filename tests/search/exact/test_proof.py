@@ -212,10 +212,10 @@ def test_auto_goes_over_to_best_first_if_the_proof_needs_too_many_states(monkeyp
 
 
 def test_auto_evolves_with_an_estimator_of_ones_own():
-    assert picked(4, 4, n_samples=20, fast=False) == Evolution()
+    assert picked(4, 4, n_samples=20, fast=False) == Evolution(init_rate=0.5)
     X = np.random.default_rng(0).normal(size=(40, 3))
     clf = fixed(estimator=LogisticRegression(), max_stages=2, random_state=0).fit(X, X[:, 0] > 0)
-    assert clf.search_ == Evolution()
+    assert clf.search_ == Evolution(init_rate=0.5)
 
 
 def test_a_space_too_large_is_refused_before_any_work():
