@@ -1,0 +1,76 @@
+"""From rows to a front where errors have prices: learners compared by money, designs searched for what counts."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from emsco.arrays import IntArray
+from emsco.fitting.final import Finished
+from emsco.fitting.money import Priced, Purse, explore, front_of, levels_of, pick
+from emsco.fitting.rehearsal import Rehearsal, Setup
+from emsco.fitting.settings import Settings
+from emsco.prices.errors import ErrorPrices
+from emsco.scoring.judge import Judge, Task
+from emsco.scoring.rejection import RejectRule
+from emsco.search.auto import Auto
+from emsco.search.base import Run, Searched
+from emsco.search.bestfirst import BestFirst
+from emsco.stages.recipe import Recipe
+
+_SEARCHED = 0.5  # share of what a constant label costs: the bar of a search that the user asked for
+
+
+def searched_by(errors: ErrorPrices, y: IntArray) -> RejectRule:
+    """Return the rule that designs are searched with: a bar for all stages but the last, where everybody leaves."""
+    levels = levels_of(errors, y, (_SEARCHED,))
+    return RejectRule(((float(levels[0]),), (0.0,)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """A learner, and what designs cost with it."""
+
+    setup: Setup
+    purse: Purse
+    priced: Priced
+    chosen: int
+
+    @property
+    def money(self) -> float:
+        return float(self.priced.money[self.chosen])
+
+
+def finish_priced(settings: Settings, rehearsal: Rehearsal, task: Task, run: Run) -> tuple[Finished, Searched]:
+    """Search designs and bars with each learner, and return the front of the one with which they cost least."""
+    clock = rehearsal.clock
+    clock.begin("searching")
+    given = not isinstance(settings.search, Auto)
+    tried: list[_Tried] = []
+    found: Searched | None = None
+    for recipe in recipes(settings, rehearsal, task):
+        setup = rehearsal.prepared(recipe, seed=settings.seed, n_jobs=settings.n_jobs)
+        judge = Judge(task, setup.trainer, fast=recipe.estimator is None)
+        purse = Purse(judge)
+        if given:
+            found = settings.search.search(judge, run)
+            priced = purse.priced(np.concatenate([found.front.designs, np.full_like(found.front.designs[:1], -1)]))
+        else:
+            priced = explore(purse, clock)
+        tried.append(_Tried(setup, purse, priced, pick(purse, priced)))
+    best = min(tried, key=lambda each: each.money)
+    with clock.must():
+        front, point = front_of(best.purse, best.priced, best.chosen)
+    finished = Finished(front, point, best.purse.judge, best.setup, rehearsal, complete=True)
+    n_sets = best.purse.judge.cache.n_trained
+    if found is None:
+        found = Searched(front, BestFirst(max_designs=len(best.priced.designs)), 0, n_sets, run.seconds, "")
+    return finished, found
+
+
+def recipes(settings: Settings, rehearsal: Rehearsal, task: Task) -> list[Recipe]:
+    """Return the learners that are compared by money."""
+    encoding = "linear" if settings.encoding == "auto" else settings.encoding
+    C = 1.0 if isinstance(settings.C, str) else float(settings.C)
+    if settings.estimator is not None:
+        return [Recipe(settings.estimator, encoding, C)]
+    return [Recipe(None, encoding, C, settings.products)]
