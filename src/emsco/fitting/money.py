@@ -129,8 +129,10 @@ def levels_of(errors: ErrorPrices, y: IntArray, bars: Sequence[float] = _BARS) -
     return np.unique(np.clip(1.0 - np.array(bars) * constant / errors.largest, 0.0, 1.0))[::-1]
 
 
-def explore(purse: Purse, clock: Clock, begin: Sequence[IntArray] = ()) -> Priced:
-    """Return designs and what they cost: from simple ones on, all with one unit moved of the best so far."""
+def explore(
+    purse: Purse, clock: Clock, *, begin: IntArray | None = None, n_rounds: int = _ROUNDS, n_expanded: int = _EXPANDED
+) -> Priced:
+    """Return designs and what they cost: all with one unit moved of the best so far, from simple or given ones on."""
     task = purse.judge.task
     n_units, deepest = task.prices.n_units, min(task.max_stages, _DEEPEST)
     seen: dict[bytes, int] = {}
@@ -145,13 +147,13 @@ def explore(purse: Purse, clock: Clock, begin: Sequence[IntArray] = ()) -> Price
         if new:
             found.append(purse.priced(np.array(new)))
 
-    add(np.concatenate([_simple(n_units), *begin]))
+    add(_simple(n_units) if begin is None else np.concatenate([np.full_like(begin[:1], -1), begin]))
     expanded: set[int] = set()
-    for n_round in range(_ROUNDS):
-        clock("searching", n_round / _ROUNDS)
+    for n_round in range(n_rounds):
+        clock("searching", n_round / n_rounds)
         money = np.concatenate([part.money for part in found])
         order = np.argsort(money, kind="stable")
-        best = [int(i) for i in order[: 4 * _EXPANDED] if int(i) not in expanded][:_EXPANDED]
+        best = [int(i) for i in order[: 4 * n_expanded] if int(i) not in expanded][:n_expanded]
         if not best:
             break
         expanded.update(best)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from emsco.arrays import IntArray
+from emsco.arrays import FloatArray, IntArray
 from emsco.fitting.final import Finished
 from emsco.fitting.money import Priced, Purse, explore, front_of, levels_of, pick
 from emsco.fitting.rehearsal import Rehearsal, Setup
@@ -16,7 +16,11 @@ from emsco.search.auto import Auto
 from emsco.search.base import Run, Searched
 from emsco.search.bestfirst import BestFirst
 from emsco.stages.recipe import Recipe
+from emsco.stages.shrunken import shrunken_tree
 
+_LOOKED_AT = 40  # designs of logistic stages that a slower learner begins with
+_FEW_ROUNDS = 3
+_LEAD = 0.3  # standard errors by which another learner must cost less than logistic stages
 _SEARCHED = 0.5  # share of what a constant label costs: the bar of a search that the user asked for
 
 
@@ -39,6 +43,11 @@ class _Tried:
     def money(self) -> float:
         return float(self.priced.money[self.chosen])
 
+    @property
+    def rows(self) -> FloatArray:
+        """What each row costs with the chosen design."""
+        return np.asarray(self.purse.money(self.priced.designs[[self.chosen]])[1][0])
+
 
 def finish_priced(settings: Settings, rehearsal: Rehearsal, task: Task, run: Run) -> tuple[Finished, Searched]:
     """Search designs and bars with each learner, and return the front of the one with which they cost least."""
@@ -51,13 +60,17 @@ def finish_priced(settings: Settings, rehearsal: Rehearsal, task: Task, run: Run
         setup = rehearsal.prepared(recipe, seed=settings.seed, n_jobs=settings.n_jobs)
         judge = Judge(task, setup.trainer, fast=recipe.estimator is None)
         purse = Purse(judge)
-        if given:
+        if given and not tried:
             found = settings.search.search(judge, run)
             priced = purse.priced(np.concatenate([found.front.designs, np.full_like(found.front.designs[:1], -1)]))
+        elif tried:  # a slower learner looks at what a faster one found
+            first = tried[0].priced
+            begin = first.designs[np.argsort(first.money, kind="stable")[:_LOOKED_AT]]
+            priced = explore(purse, clock, begin=begin, n_rounds=_FEW_ROUNDS, n_expanded=1)
         else:
             priced = explore(purse, clock)
         tried.append(_Tried(setup, purse, priced, pick(purse, priced)))
-    best = min(tried, key=lambda each: each.money)
+    best = _winner(tried)
     with clock.must():
         front, point = front_of(best.purse, best.priced, best.chosen)
     finished = Finished(front, point, best.purse.judge, best.setup, rehearsal, complete=True)
@@ -67,10 +80,20 @@ def finish_priced(settings: Settings, rehearsal: Rehearsal, task: Task, run: Run
     return finished, found
 
 
+def _winner(tried: list[_Tried]) -> _Tried:
+    """Return the learner with which the chosen design costs least; not the first one only by a clear lead."""
+    first, best = tried[0], min(tried, key=lambda each: each.money)
+    lead = first.rows - best.rows
+    return first if lead.mean() <= _LEAD * lead.std() / np.sqrt(lead.size) else best
+
+
 def recipes(settings: Settings, rehearsal: Rehearsal, task: Task) -> list[Recipe]:
     """Return the learners that are compared by money."""
     encoding = "linear" if settings.encoding == "auto" else settings.encoding
     C = 1.0 if isinstance(settings.C, str) else float(settings.C)
     if settings.estimator is not None:
         return [Recipe(settings.estimator, encoding, C)]
-    return [Recipe(None, encoding, C, settings.products)]
+    logistic = Recipe(None, encoding, C, settings.products)
+    if settings.final_estimator != "auto":
+        return [logistic]
+    return [logistic, Recipe(shrunken_tree(), "linear")]
