@@ -155,7 +155,7 @@ class LogisticTrainer:
         if self._pairs is None:
             return [LogisticModel(*each) for each in weights]
         n_columns = (feature_sets @ self._unit_columns).sum(axis=1).tolist()
-        return [product_model(n, *each) for n, each in zip(n_columns, weights, strict=True)]
+        return [product_model(n, *w) if n else LogisticModel(*w) for n, w in zip(n_columns, weights, strict=True)]
 
     def _extended(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return columns with their products, and a last one of ones."""
