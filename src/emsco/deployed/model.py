@@ -28,6 +28,7 @@ from emsco.prices.prices import PriceList
 from emsco.promises.guarantee import Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Front
+from emsco.scoring.objectives import Loss
 from emsco.scoring.outlook import Outlook
 from emsco.scoring.rejection import RejectRule, as_rule
 from emsco.stages.base import StageModel
@@ -207,6 +208,8 @@ class Deployed:
     @property
     def objectives(self) -> Sequence[Any] | None:
         """What designs were compared by, as given; None: coverage, accuracy and cost."""
+        if self.errors is not None:
+            return ["cost", Loss(self.errors.matrix, self.errors.rejected)]
         return self.origin.parameters.get("objectives")
 
     @property

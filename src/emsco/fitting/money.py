@@ -76,6 +76,11 @@ class Purse:
         self._level = np.empty((0, n), dtype=np.uint8)
         self._price = np.empty((0, n))
 
+    @property
+    def n_sets(self) -> int:
+        """Feature sets trained so far."""
+        return len(self._row_of)
+
     def rows(self, sets: BoolArray) -> NDArray[np.int64]:
         """Return the row of each feature set, after the new ones were trained."""
         keys = [units.tobytes() for units in np.packbits(sets, axis=1)]
@@ -130,9 +135,18 @@ def levels_of(errors: ErrorPrices, y: IntArray, bars: Sequence[float] = _BARS) -
 
 
 def explore(
-    purse: Purse, clock: Clock, *, begin: IntArray | None = None, n_rounds: int = _ROUNDS, n_expanded: int = _EXPANDED
+    purse: Purse,
+    clock: Clock,
+    n_sets: int = 2**16,
+    *,
+    begin: IntArray | None = None,
+    n_rounds: int = _ROUNDS,
+    n_expanded: int = _EXPANDED,
 ) -> Priced:
-    """Return designs and what they cost: all with one unit moved of the best so far, from simple or given ones on."""
+    """Return designs and what they cost: all with one unit moved of the best so far, from simple or given ones on.
+
+    It ends when about ``n_sets`` feature sets are trained.
+    """
     task = purse.judge.task
     n_units, deepest = task.prices.n_units, min(task.max_stages, _DEEPEST)
     seen: dict[bytes, int] = {}
@@ -147,14 +161,14 @@ def explore(
         if new:
             found.append(purse.priced(np.array(new)))
 
-    add(_simple(n_units) if begin is None else np.concatenate([np.full_like(begin[:1], -1), begin]))
+    add(_simple(n_units, every=2**n_units <= min(n_sets, 2**_ALL_SETS)) if begin is None else np.concatenate([np.full_like(begin[:1], -1), begin]))
     expanded: set[int] = set()
     for n_round in range(n_rounds):
         clock("searching", n_round / n_rounds)
         money = np.concatenate([part.money for part in found])
         order = np.argsort(money, kind="stable")
         best = [int(i) for i in order[: 4 * n_expanded] if int(i) not in expanded][:n_expanded]
-        if not best:
+        if not best or purse.n_sets >= n_sets:
             break
         expanded.update(best)
         add(np.concatenate([_neighbours(designs[i], deepest) for i in best]))
@@ -166,10 +180,10 @@ def explore(
     )
 
 
-def _simple(n_units: int) -> IntArray:
-    """Return the empty design, and those of one stage: all, or where there are many units those that buy one."""
+def _simple(n_units: int, *, every: bool) -> IntArray:
+    """Return the empty design, and those of one stage: every one, or those that buy one unit or all."""
     empty = np.full((1, n_units), -1, dtype=np.int64)
-    if n_units > _ALL_SETS:
+    if not every:
         return np.concatenate([empty, np.eye(n_units, dtype=np.int64) - 1, np.zeros((1, n_units), dtype=np.int64)])
     bought = (np.arange(2**n_units)[:, None] >> np.arange(n_units)) & 1
     return np.asarray(bought - 1, dtype=np.int64)

@@ -15,12 +15,17 @@ from emsco.scoring.rejection import RejectRule
 from emsco.search.auto import Auto
 from emsco.search.base import Run, Searched
 from emsco.search.bestfirst import BestFirst
+from emsco.stages.logistic import training_seconds
 from emsco.stages.recipe import Recipe
-from emsco.stages.shrunken import shrunken_tree
+from emsco.stages.shrunken import shrunken_tree, tree_seconds
 
 _LOOKED_AT = 40  # designs of logistic stages that a slower learner begins with
 _FEW_ROUNDS = 3
 _LEAD = 0.3  # standard errors by which another learner must cost less than logistic stages
+_SECONDS = 6.0  # that a learner may take to train feature sets, about
+_FEWEST_SETS, _MOST_SETS, _GIVEN_SETS = 60, 4_000, 250
+_TYPICAL = 4  # units of a feature set
+_SLOW = 8.0  # times as slow as the other learner: then it comes second
 _SEARCHED = 0.5  # share of what a constant label costs: the bar of a search that the user asked for
 
 
@@ -56,7 +61,7 @@ def finish_priced(settings: Settings, rehearsal: Rehearsal, task: Task, run: Run
     given = not isinstance(settings.search, Auto)
     tried: list[_Tried] = []
     found: Searched | None = None
-    for recipe in recipes(settings, rehearsal, task):
+    for recipe, n_sets in recipes(settings, rehearsal):
         setup = rehearsal.prepared(recipe, seed=settings.seed, n_jobs=settings.n_jobs)
         judge = Judge(task, setup.trainer, fast=recipe.estimator is None)
         purse = Purse(judge)
@@ -66,9 +71,9 @@ def finish_priced(settings: Settings, rehearsal: Rehearsal, task: Task, run: Run
         elif tried:  # a slower learner looks at what a faster one found
             first = tried[0].priced
             begin = first.designs[np.argsort(first.money, kind="stable")[:_LOOKED_AT]]
-            priced = explore(purse, clock, begin=begin, n_rounds=_FEW_ROUNDS, n_expanded=1)
+            priced = explore(purse, clock, n_sets, begin=begin, n_rounds=_FEW_ROUNDS, n_expanded=1)
         else:
-            priced = explore(purse, clock)
+            priced = explore(purse, clock, n_sets)
         tried.append(_Tried(setup, purse, priced, pick(purse, priced)))
     best = _winner(tried)
     with clock.must():
@@ -87,13 +92,25 @@ def _winner(tried: list[_Tried]) -> _Tried:
     return first if lead.mean() <= _LEAD * lead.std() / np.sqrt(lead.size) else best
 
 
-def recipes(settings: Settings, rehearsal: Rehearsal, task: Task) -> list[Recipe]:
-    """Return the learners that are compared by money."""
+def recipes(settings: Settings, rehearsal: Rehearsal) -> list[tuple[Recipe, int]]:
+    """Return the learners that are compared by money, the fastest first, and how many feature sets each may train.
+
+    A slow one that could train only a few does not take part. Work is counted, not timed: the result does not depend on
+    the machine.
+    """
     encoding = "linear" if settings.encoding == "auto" else settings.encoding
     C = 1.0 if isinstance(settings.C, str) else float(settings.C)
     if settings.estimator is not None:
-        return [Recipe(settings.estimator, encoding, C)]
+        return [(Recipe(settings.estimator, encoding, C), _GIVEN_SETS)]
     logistic = Recipe(None, encoding, C, settings.products)
+    n_folds, n_rows = rehearsal.n_trained
+    bought = min(rehearsal.prices.n_units, _TYPICAL)
+    width = rehearsal.problems(encoding)[0][0].train.shape[0] / rehearsal.prices.n_units * bought
+    width *= (width + 1) / 2 if settings.products else 1
+    seconds = n_folds * np.array([training_seconds(rehearsal.n_classes, n_rows, width), tree_seconds(n_rows, width)])
+    entries = [(logistic, seconds[0]), (Recipe(shrunken_tree(), "linear"), seconds[1])]
     if settings.final_estimator != "auto":
-        return [logistic]
-    return [logistic, Recipe(shrunken_tree(), "linear")]
+        entries = entries[:1]
+    entries.sort(key=lambda entry: float(entry[1]) > _SLOW * float(seconds.min()))
+    allowed = [(recipe, int(np.clip(_SECONDS / each, _FEWEST_SETS, _MOST_SETS))) for recipe, each in entries]
+    return [allowed[0], *(entry for entry in allowed[1:] if entry[1] > _FEWEST_SETS)]
