@@ -4,8 +4,8 @@
 
 One fit per set, level and split, all defaults besides ``errors``; a line per fit in the CSV, which a second run goes on
 with. The score is (mean price of tests + mean price of errors) / (price of all tests + share of the test rows that are
-not of the most frequent class x largest error price). ``--streed`` is a CSV of the scores of optimal cost-sensitive trees
-(set, level, max_depth, split, score), with which ours are compared in pairs, split by split.
+not of the most frequent class x largest error price). ``--streed`` is a CSV of the scores of optimal cost-sensitive
+trees (set, level, max_depth, split, score), with which ours are compared in pairs, split by split.
 """
 
 import argparse
@@ -38,9 +38,9 @@ def fit_one(name: str, level: str, split: int) -> dict[str, Any]:
     seconds = perf_counter() - began
     decided = clf.decide(X.iloc[test])
     assert decided.conclusive.all()
-    scale = resolve(data.prices, list(X.columns)).total + (
-        1 - np.bincount(y[test]).max() / test.size
-    ) * data.errors.max()
+    scale = (
+        resolve(data.prices, list(X.columns)).total + (1 - np.bincount(y[test]).max() / test.size) * data.errors.max()
+    )
     tests, errors = float(decided.cost.mean()), float(data.errors[y[test], decided.label.data.astype(int)].mean())
     constant = data.errors[y[test]][:, data.errors[y[train]].sum(axis=0).argmin()].mean()
     figures = (tests + errors) / scale, tests, errors, constant / scale, seconds
@@ -86,7 +86,9 @@ def compare(path: Path, streed: Path, splits: list[int]) -> None:
                 mine = {s: ours[name, level, s] for s in splits if (name, level, s) in ours and s in depths[3]}
                 if len(mine) < 2:
                     continue
-                mean = {d: np.mean([scores[s] for s in mine]) for d, scores in depths.items() if set(mine) <= set(scores)}
+                mean = {
+                    d: np.mean([scores[s] for s in mine]) for d, scores in depths.items() if set(mine) <= set(scores)
+                }
                 depth = 3 if against == "depth 3" else min(mean, key=lambda d: float(mean[d]))
                 score = np.array([float(row["score"]) for row in mine.values()])
                 other = np.array([depths[depth][s] for s in mine])
@@ -102,8 +104,8 @@ def compare(path: Path, streed: Path, splits: list[int]) -> None:
                     f"{error:7.4f} {seconds:8.2f}"
                 )
         print(
-            f"{against}: not worse by more than one standard error on {n_not_worse} of {n_all}, better by more than one "
-            f"on {n_better}; total {sums[0]:.4f} against {sums[1]:.4f} ({sums[0] / sums[1] - 1:+.1%})\n"
+            f"{against}: not worse by more than one standard error on {n_not_worse} of {n_all}, better by more than "
+            f"one on {n_better}; total {sums[0]:.4f} against {sums[1]:.4f} ({sums[0] / sums[1] - 1:+.1%})\n"
         )
 
 

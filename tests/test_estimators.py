@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 from emsco import BestFirst, EMSCOClassifier, Evolution, MultiStageClassifier, Prices, load
 from emsco.exceptions import InvalidParameterError, RareClassWarning, SearchInterruptedWarning
-from emsco.scoring.rejection import rule_of
 from emsco.scoring.choice import no_worse
+from emsco.scoring.rejection import rule_of
 from emsco.stages.learners import BOOSTED
 from tests.classifiers import fixed
 

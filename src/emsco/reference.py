@@ -133,9 +133,9 @@ def walk_money(
 ) -> tuple[int, int]:
     """Send every sample through the stages of a design; return what they pay for tests and for errors.
 
-    ``outcome`` gives the expected price of leaving and the answer of each sample, as `least_price` does. A sample leaves
-    as soon as that price is at most the bar, and at the last stage in any case. A design that buys nothing has one
-    stage, which knows nothing and costs nothing.
+    ``outcome`` gives the expected price of leaving and the answer of each sample, as `least_price` does. A sample
+    leaves as soon as that price is at most the bar, and at the last stage in any case. A design that buys nothing has
+    one stage, which knows nothing and costs nothing.
     """
     tests = wrong = 0
     n_stages = max(stage_count(design), 1)

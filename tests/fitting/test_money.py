@@ -31,7 +31,7 @@ def worked():
 
 
 def test_the_worked_example_comes_out_as_by_hand(worked):
-    # Smear clear: well costs 1/60 x 90 = 1.5. Smear not clear: sick costs 24/40 x 10 = 6, so the culture at 5 is bought.
+    # Smear clear: "well" costs 1/60 x 90 = 1.5. Otherwise "sick" costs 24/40 x 10 = 6, so the culture at 5 is bought.
     assert_array_equal(worked.design_, [0, 1])
     assert_allclose(worked.front_.mean_cost[worked.point_], 1 + 0.4 * 5)
     assert_allclose(worked.front_.total[worked.point_], 1 + 0.4 * 5 + 0.01 * 90)

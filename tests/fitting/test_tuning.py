@@ -26,11 +26,10 @@ from emsco.fitting import training
 from emsco.fitting import tuning as thresholds
 from emsco.fitting.clock import Clock
 from emsco.fitting.tuning import EXITS, LASTS, tune
-from emsco.scoring.rejection import rule_of
 from emsco.report.learning import learning_record
 from emsco.scoring.cache import StageCache
 from emsco.scoring.objectives import check_objectives
-from emsco.scoring.rejection import resolve_rule
+from emsco.scoring.rejection import resolve_rule, rule_of
 from emsco.scoring.thresholds import rule_words
 from tests.classifiers import fixed
 from tests.deployed.test_session import answers, assert_is_row

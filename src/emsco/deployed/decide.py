@@ -275,9 +275,7 @@ class TrainedCascade:
                 if c not in columns:
                     columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, stage)
                 self._encoder.encode_column(c, columns[c], part, Z)
-            confidence[part], code[part] = outcomes_of(
-                self._ask(asked.model, Z[asked.encoded_columns].T), self._errors
-            )
+            confidence[part], code[part] = outcomes_of(self._ask(asked.model, Z[asked.encoded_columns].T), self._errors)
         return confidence, code
 
     def walked(self, ask: Callable[[int], Said], threshold: Threshold, n_rows: int) -> Outcomes:

@@ -46,12 +46,13 @@ class EMSCOClassifier(StagedClassifier):
         `Loss` and `Objective`. None: coverage, accuracy and cost. ``Exact()`` proves any two or all three of these.
     choose : "no_worse", "total", "combined", "fitness", "knee", mapping, callable or None
         Which point of the front to deploy: the cheapest that is no worse than buying everything, the recall of every
-        class included; the one with the best combined score; the fittest; the knee; the result of ``front_.choose``
-        for the arguments in a mapping (``best`` defaults to that of the preset: "combined" or "fitness"); or the index
-        that a function of the front returns. Where errors have prices, None stands for "total": the simplest design
-        that does not clearly cost more than the least, tests and errors together. With a ``Guarantee``, and unless it is a function, the choice is among the
-        points whose guarantee will probably hold, judged by rows that do not calibrate. If no point satisfies the
-        limits of a mapping, ``fit`` raises `NoSuchPointError` with the fittest point in use.
+        class included; the one with the best combined score; the fittest; the knee; the result of ``front_.choose`` for
+        the arguments in a mapping (``best`` defaults to that of the preset: "combined" or "fitness"); or the index that
+        a function of the front returns. Where errors have prices, None stands for "total": the simplest design that
+        does not clearly cost more than the least, tests and errors together. With a ``Guarantee``, and unless it is a
+        function, the choice is among the points whose guarantee will probably hold, judged by rows that do not
+        calibrate. If no point satisfies the limits of a mapping, ``fit`` raises `NoSuchPointError` with the fittest
+        point in use.
     preset : "best" or "paper"
         The values of ``threshold``, ``choose``, ``search``, ``removal``, ``encoding``, ``C``, ``final_estimator`` and
         ``validation`` where they are None. "best": "auto", "no_worse", "auto", True, "auto", "auto", "auto", 5 folds.

@@ -32,10 +32,10 @@ def least_money(
 ) -> None:  # fmt: skip
     """Fill bars (n_designs, n_stages) and money (n_designs, n_samples).
 
-    ``slots[d, j]`` is the row of ``level`` and ``price`` that belongs to stage j of design d: a sample whose level is at
-    most the bar of the stage leaves there, and its label costs ``price``. ``paid[d, j]`` is the price of the stage. The
-    last stage lets everybody leave. Bars are found backwards, from the last stage on: each is the one with which all
-    samples that may reach it cost least, given the bars after it; then each again, by those that do reach it.
+    ``slots[d, j]`` is the row of ``level`` and ``price`` that belongs to stage j of design d: a sample whose level is
+    at most the bar of the stage leaves there, and its label costs ``price``. ``paid[d, j]`` is the price of the stage.
+    The last stage lets everybody leave. Bars are found backwards, from the last stage on: each is the one with which
+    all samples that may reach it cost least, given the bars after it; then each again, by those that do reach it.
     """
     n_samples = level.shape[1]
     saved = np.empty(n_bars)

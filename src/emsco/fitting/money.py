@@ -161,7 +161,11 @@ def explore(
         if new:
             found.append(purse.priced(np.array(new)))
 
-    add(_simple(n_units, every=2**n_units <= min(n_sets, 2**_ALL_SETS)) if begin is None else np.concatenate([np.full_like(begin[:1], -1), begin]))
+    add(
+        _simple(n_units, every=2**n_units <= min(n_sets, 2**_ALL_SETS))
+        if begin is None
+        else np.concatenate([np.full_like(begin[:1], -1), begin])
+    )
     expanded: set[int] = set()
     for n_round in range(n_rounds):
         clock("searching", n_round / n_rounds)

@@ -192,7 +192,9 @@ class Rehearsal:
             if not isinstance(learn, slice):
                 learn = np.append(learn, table.n_rows + np.arange(self.judges[0].n_rows))
             table, codes = StackedTable(table, self.judges[0]), np.concatenate([codes, self.judges[1]])
-        return Rehearsal(table, codes, self.n_classes, self.prices, None, learn=learn, clock=self.clock, errors=self.errors)
+        return Rehearsal(
+            table, codes, self.n_classes, self.prices, None, learn=learn, clock=self.clock, errors=self.errors
+        )
 
     def _problem(
         self, train: Rows, judges: Table, rows: Rows, judged: IntArray, encoding: str

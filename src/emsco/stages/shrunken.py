@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 from sklearn.tree import DecisionTreeClassifier
 
 _STRENGTH = 4.0  # rows of the node above that each node has besides its own

@@ -22,7 +22,8 @@ SEARCHED = "EMSCOClassifier"
 # Parameters of the estimators that can be saved, with what a file that does not know one means.
 PARAMETERS: dict[str, dict[str, Any]] = {
     SEARCHED: {
-        "costs": None, "threshold": None, "errors": None, "objectives": None, "choose": None, "preset": "best", "search": None,
+        "errors": None,
+        "costs": None, "threshold": None, "objectives": None, "choose": None, "preset": "best", "search": None,
         "max_stages": None, "removal": None, "encoding": None, "C": None, "products": False, "estimator": None,
         "final_estimator": None, "calibration": None, "validation": None, "refit": False, "random_state": None,
         "n_jobs": None, "time_limit": None, "verbose": None, "cache_bytes": 2**28,

@@ -46,7 +46,10 @@ def problems(draw):
     n_answers = n_classes + draw(st.booleans())
     table = rng.integers(1, 9, size=(n_classes, n_answers))
     table[np.arange(n_classes), np.arange(n_classes)] = 0
-    costs, shared = rng.integers(0, 6, size=n_units), int(rng.integers(0, 4)) if n_units > 1 and draw(st.booleans()) else 0
+    costs, shared = (
+        rng.integers(0, 6, size=n_units),
+        int(rng.integers(0, 4)) if n_units > 1 and draw(st.booleans()) else 0,
+    )
     return {
         "probabilities": probabilities,
         "y": rng.integers(0, n_classes, size=n_rows),
@@ -69,7 +72,9 @@ def _judge(problem):
     prices = resolve(Prices(price=price, groups=groups, discount=discount), names)
     n_classes = len(problem["table"])
     errors = resolve_errors(problem["table"], list(range(n_classes)))
-    aims = check_objectives(["cost", Loss(errors.matrix, errors.rejected)], np.bincount(problem["y"], minlength=n_classes))
+    aims = check_objectives(
+        ["cost", Loss(errors.matrix, errors.rejected)], np.bincount(problem["y"], minlength=n_classes)
+    )
     rule = RejectRule(((1 - problem["bar"] / errors.largest,), (0.0,)))
     task = Task(
         problem["y"], n_classes, prices, rule, aims, problem["max_stages"], problem["removal"], 2**24, True, errors
@@ -121,5 +126,5 @@ def test_the_proof_finds_every_pair_that_no_design_beats(problem):
 
 
 def test_many_units_are_refused_with_what_to_do():
-    with pytest.raises(SpaceTooLargeError, match="11 features are too many.*the limit is 10.*leave search=None"):
+    with pytest.raises(SpaceTooLargeError, match=r"11 features are too many.*the limit is 10.*leave search=None"):
         check_few_units(11)

@@ -1,8 +1,8 @@
 """The proof where errors have prices: all non-dominated pairs of money for tests and money for errors.
 
-What a design will cost from a stage on depends only on the units it owns and on the rows that wait. Both kinds of money
-add up over rows. So of all beginnings that own the same units, have the same rows waiting and the same number of stages,
-only those matter that no other one beats in both kinds of money.
+What a design will cost from a stage on depends only on the units it owns and on the rows that wait. Both kinds of
+money add up over rows. So of all beginnings that own the same units, have the same rows waiting and the same number of
+stages, only those matter that no other one beats in both kinds of money.
 """
 
 from dataclasses import dataclass

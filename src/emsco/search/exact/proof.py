@@ -105,7 +105,6 @@ class Exact:
         n_sets, timed = 2**task.prices.n_units - 1, proof.ended == OUT_OF_TIME and ends < deadline
         return Searched(proof.front(judge), self, 0, n_sets, run.seconds, ended, timed)
 
-
     def _search_money(self, judge: Judge, run: Run) -> Searched:
         """Prove the frontier of money for tests and money for errors."""
         deadline = inf if self.time_limit is None else run.started + self.time_limit
