@@ -131,7 +131,8 @@ class EMSCOClassifier(StagedClassifier):
         it; by stages trained on the others, this share of the rows; or rows given to ``fit``. None if a file of an
         older version does not say.
     learner_ : str
-        What the stages in use are: "logistic", boosted trees ("light", "medium" or "deep"), or "given".
+        What the stages in use are: "logistic", boosted trees ("light", "medium" or "deep"), "tree" (a shrunken one,
+        where errors have prices), or "given".
     outlook_ : Outlook or None
         What to expect of the point in use on new rows, with the luck of its choice taken out; None if another point or
         other thresholds are in use, or if the point was chosen otherwise than by "no_worse".
@@ -331,7 +332,7 @@ class EMSCOClassifier(StagedClassifier):
 
     @property
     def learner_(self) -> str:
-        """The learner of the stages in use, "logistic", "given", or boosted trees, "light", "medium" or "deep"."""
+        """The learner of the stages: "logistic", "given", "tree", or boosted trees: "light", "medium", "deep"."""
         origin = self.deployed_.origin
         final = origin.parameters["final_estimator"] if origin.finished else None
         given = origin.parameters["estimator"] is not None or final not in (None, "auto", "search")

@@ -20,6 +20,7 @@ from emsco.scoring.front import Front, make_front
 from emsco.scoring.judge import Judge
 from emsco.scoring.rejection import rule_of
 from emsco.scoring.tally import Tally
+from emsco.search.base import TimeUpError
 
 # Bars, as shares of what the best constant label costs.
 _BARS = (
@@ -149,23 +150,20 @@ def explore(
     """
     task = purse.judge.task
     n_units, deepest = task.prices.n_units, min(task.max_stages, _DEEPEST)
-    seen: dict[bytes, int] = {}
+    seen: set[bytes] = set()
     designs: list[IntArray] = []
     found: list[Priced] = []
 
     def add(rows: IntArray) -> None:
         new = [row for row in np.unique(rows, axis=0) if row.tobytes() not in seen]
-        for row in new:
-            seen[row.tobytes()] = len(designs)
-            designs.append(row)
         if new:
             found.append(purse.priced(np.array(new)))
+        seen.update(row.tobytes() for row in new)
+        designs.extend(new)
 
-    add(
-        _simple(n_units, every=2**n_units <= min(n_sets, 2**_ALL_SETS))
-        if begin is None
-        else np.concatenate([np.full_like(begin[:1], -1), begin])
-    )
+    every = 2**n_units <= min(n_sets, 2**_ALL_SETS)
+    with clock.must():
+        add(_simple(n_units, every=every) if begin is None else np.vstack([np.full_like(begin[:1], -1), begin]))
     expanded: set[int] = set()
     for n_round in range(n_rounds):
         clock("searching", n_round / n_rounds)
@@ -175,7 +173,11 @@ def explore(
         if not best or purse.n_sets >= n_sets:
             break
         expanded.update(best)
-        add(np.concatenate([_neighbours(designs[i], deepest) for i in best]))
+        try:
+            add(np.concatenate([_neighbours(designs[i], deepest) for i in best]))
+        except TimeUpError:
+            clock.cut(f"the search ended after {n_round} rounds")
+            break
     width = max(part.bars.shape[1] for part in found)
     return Priced(
         np.array(designs),

@@ -45,7 +45,9 @@ from emsco.scoring.rejection import RejectRule
 from emsco.search.auto import BARELY, BRIEFLY, Auto
 from emsco.search.base import OUT_OF_TIME, History, Run, Search, Searched, TimeUpError
 from emsco.stages.estimator import check_estimator_usable
+from emsco.stages.learners import TREE
 from emsco.stages.recipe import Recipe
+from emsco.stages.shrunken import ShrunkenTree
 
 _RACED_ROWS, _RACED_CELLS = 5_000, 300_000  # of which all folds tell which final learner is best
 _CALIBRATION_FOLDS = 3  # that calibrate the probabilities of final stages
@@ -423,7 +425,7 @@ def deploy(
         C=recipe.C,
         validation=finished.rehearsal.judged_by,
         finished=finished.complete,
-        learner=recipe.kind,
+        learner=TREE if isinstance(recipe.estimator, ShrunkenTree) else recipe.kind,
         search=searched.search,
         search_seconds=searched.seconds,
         n_generations=searched.n_steps,

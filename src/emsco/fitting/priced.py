@@ -62,6 +62,9 @@ def finish_priced(settings: Settings, rehearsal: Rehearsal, task: Task, run: Run
     tried: list[_Tried] = []
     found: Searched | None = None
     for recipe, n_sets in recipes(settings, rehearsal):
+        if tried and not clock.affords_all():
+            clock.cut("one kind of learner was tried")
+            break
         setup = rehearsal.prepared(recipe, seed=settings.seed, n_jobs=settings.n_jobs)
         judge = Judge(task, setup.trainer, fast=recipe.estimator is None)
         purse = Purse(judge)

@@ -29,7 +29,7 @@ from emsco.scoring.front import Certificate, Front, stages_paid
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE
 from emsco.scoring.rejection import RejectRule
 from emsco.stages.base import StageModel
-from emsco.stages.learners import BOOSTED
+from emsco.stages.learners import BOOSTED, TREE
 from emsco.stages.logistic import LogisticModel
 from emsco.stages.problem import unit_membership
 from emsco.storage import container, estimators
@@ -455,8 +455,8 @@ def _learning(record: Fields) -> dict[str, Any]:
     elif validation not in (None, "given"):
         learning.refuse("validation", "a number of folds, a share or given")
     learner = learning.raw("learner") if "learner" in learning else None
-    if learner is not None and learner not in BOOSTED:
-        learning.refuse("learner", f"one of {', '.join(BOOSTED)}")
+    if learner is not None and learner not in (*BOOSTED, TREE):
+        learning.refuse("learner", f"one of {', '.join((*BOOSTED, TREE))}")
     flags = {name: learning.flag(name) for name in ("finished", "retrained", "other_thresholds") if name in learning}
     return {"encoding": encoding, "C": C, "validation": validation, "learner": learner, **flags}
 
