@@ -15,8 +15,8 @@ from sklearn.preprocessing import StandardScaler
 
 from emsco import BestFirst, EMSCOClassifier, Evolution, MultiStageClassifier, Prices, load
 from emsco.exceptions import InvalidParameterError, RareClassWarning, SearchInterruptedWarning
-from emsco.promises.own import rule_of
 from emsco.scoring.choice import no_worse
+from emsco.scoring.rejection import rule_of
 from emsco.stages.learners import BOOSTED
 from tests.classifiers import fixed
 
@@ -390,7 +390,7 @@ def test_best_is_the_default_and_chooses_by_itself():
     assert clf.learner_ in ("logistic", *BOOSTED)
     assert clf.threshold is None
     assert clf.deployed_.policy.threshold == "auto"
-    assert clf.deployed_.rule == rule_of(*clf.front_.thresholds[clf.point_].tolist(), n_stages=len(clf.stages_))
+    assert clf.deployed_.rule == rule_of(clf.front_.thresholds[clf.point_].tolist(), n_stages=len(clf.stages_))
     assert (clf.point_, True) == no_worse(clf.front_)
     assert clf.front_.coverage[clf.point_] == 1, "it labels everybody, as buying everything does"
     assert clf.front_.outlook.n_labelled == clf.front_.outlook.n_rows == tuple(sum(y == c) for c in clf.classes_)

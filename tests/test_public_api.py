@@ -24,8 +24,8 @@ def test_the_pinned_signatures():
 
     parameters = inspect.signature(emsco.EMSCOClassifier).parameters
     assert list(parameters) == [
-        "costs", "threshold", "objectives", "choose", "preset", "search", "max_stages", "removal", "encoding", "C",
-        "products", "estimator", "final_estimator", "calibration", "validation", "refit", "random_state", "n_jobs",
+        "costs", "threshold", "errors", "objectives", "choose", "preset", "search", "max_stages", "removal", "encoding",
+        "C", "products", "estimator", "final_estimator", "calibration", "validation", "refit", "random_state", "n_jobs",
         "time_limit", "verbose", "cache_bytes",
     ]  # fmt: skip
     assert [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY] == ["costs"]

@@ -112,6 +112,45 @@ def stage_price(
     return overhead + (max(bought.values()) if parallel else total)
 
 
+def least_price(probabilities: Sequence[float], errors: Sequence[Sequence[float]]) -> tuple[float, int]:
+    """Return the least expected price of an answer and its index; ``errors`` has a row per true class.
+
+    A column beyond the classes is the price of no answer.
+    """
+    expected = [sum(p * row[a] for p, row in zip(probabilities, errors, strict=True)) for a in range(len(errors[0]))]
+    return min(expected), expected.index(min(expected))
+
+
+def walk_money(
+    design: Design,
+    outcome: Callable[[tuple[int, ...]], Sequence[tuple[float, int]]],
+    truth: Sequence[int],
+    costs: Sequence[int],
+    errors: Sequence[Sequence[int]],
+    bar: float,
+    shared: Sequence[tuple[Sequence[int], int]] = (),
+    overhead: int = 0,
+    parallel: bool = False,
+) -> tuple[int, int]:
+    """Send every sample through the stages of a design; return what they pay for tests and for errors.
+
+    ``outcome`` gives the expected price of leaving and the answer of each sample, as `least_price` does. A sample
+    leaves as soon as that price is at most the bar, and at the last stage in any case. A design that buys nothing has
+    one stage, which knows nothing and costs nothing.
+    """
+    tests = wrong = 0
+    n_stages = max(stage_count(design), 1)
+    for sample, label in enumerate(truth):
+        for stage in range(n_stages):
+            if n_bought(design):
+                tests += stage_price(design, stage, costs, shared, overhead, parallel)
+            price, answer = outcome(known_features(design, stage))[sample]
+            if price <= bar or stage == n_stages - 1:
+                wrong += errors[label][answer]
+                break
+    return tests, wrong
+
+
 def walk(
     design: Design,
     outcome: Callable[[tuple[int, ...]], Outcome],

@@ -26,11 +26,10 @@ from emsco.fitting import training
 from emsco.fitting import tuning as thresholds
 from emsco.fitting.clock import Clock
 from emsco.fitting.tuning import EXITS, LASTS, tune
-from emsco.promises.own import rule_of
 from emsco.report.learning import learning_record
 from emsco.scoring.cache import StageCache
 from emsco.scoring.objectives import check_objectives
-from emsco.scoring.rejection import resolve_rule
+from emsco.scoring.rejection import resolve_rule, rule_of
 from emsco.scoring.thresholds import rule_words
 from tests.classifiers import fixed
 from tests.deployed.test_session import answers, assert_is_row
@@ -54,7 +53,7 @@ def test_counts_equal_the_walk_in_plain_python_at_every_pair_of_thresholds(seed,
             design.tolist(), outcome, p.y_validation.tolist(), costs, exit_at, shared, overhead, parallel, last_at
         )
         assert tuple(tally.vectors[i].tolist()) == walked
-        rule = rule_of(exit_at, last_at, int(design.max()) + 1)
+        rule = rule_of([exit_at, last_at], int(design.max()) + 1)
         by_rule = make_cascade(p, rule)[0].tally(design[None])
         assert_array_equal(by_rule.reached[0], tally.reached[i])
     n_pairs = len(LASTS) * (len(EXITS) if design.max() else 1)

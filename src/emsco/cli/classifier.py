@@ -48,6 +48,7 @@ class FitOptions:
     removal: bool | None
     objectives: tuple[str, ...]
     loss: Path | None
+    errors: Path | None
     estimator: str
     final: str | None
     encoding: str | None
@@ -106,6 +107,7 @@ def classifier_of(options: FitOptions, prices: Any, y: Any) -> Any:
         n_jobs=options.jobs,
         time_limit=options.time_limit,
         objectives=_objectives(options.objectives, options.loss, y),
+        errors=_errors(options.errors, y),
         choose=choose_of(options),
     )
 
@@ -206,6 +208,17 @@ def _number(option: str, text: str | None, wanted: str) -> int | float | None:
         except ValueError:
             continue
     raise click.UsageError(f"{option} {text}: give {wanted}.")
+
+
+def _errors(path: Path | None, y: Any) -> Any:
+    """Return the prices of errors in a file, as a table."""
+    if path is None:
+        return None
+    import numpy as np
+
+    from emsco.scoring.loss_files import read_errors
+
+    return read_errors(path, [str(label) for label in np.unique(y).tolist()])
 
 
 def _objectives(names: tuple[str, ...], loss: Path | None, y: Any) -> tuple[Any, ...] | None:

@@ -153,6 +153,13 @@ class _StageEncoding(click.Choice[str]):
     help="Prices of errors, for --objective loss: CSV with a row per true class (column true), a column per label and "
     "a column reject, or the same as JSON.",
 )
+@click.option(
+    "--errors",
+    type=FILE,
+    metavar="FILE",
+    help="Prices of errors: the least money, tests and errors together, is looked for. A file as for --loss; without a "
+    "column reject every case gets a label.",
+)
 # Stage classifiers
 @click.option(
     "--estimator",
@@ -280,8 +287,9 @@ def _check(options: FitOptions) -> None:
     if output.is_dir() or not output.absolute().parent.is_dir():
         raise click.UsageError(f"-o {output}: there is no such folder to write a model file to.")
     not_over(
-        output, options.data, options.costs, options.loss, options.test, options.guarantee_rows, options.checkpoint
-    )
+        output, options.data, options.costs, options.loss, options.errors, options.test, options.guarantee_rows,
+        options.checkpoint,
+    )  # fmt: skip
     threshold_of(options)
     choose_of(options)
     if options.calibration is not None or options.products:

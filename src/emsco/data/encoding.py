@@ -346,7 +346,8 @@ class Encoder:
 
     def positions(self, columns: Sequence[int]) -> NDArray[np.int64]:
         """Return which encoded columns the given columns of the table become, in ascending order."""
-        return np.concatenate([np.arange(self.starts[c], self.starts[c + 1]) for c in sorted(columns)])
+        spans = [np.arange(self.starts[c], self.starts[c + 1]) for c in sorted(columns)]
+        return np.concatenate([np.empty(0, dtype=np.int64), *spans])  # of no columns there are none
 
     def encode_column(self, column: int, values: NDArray[Any], rows: Rows, out: NDArray[np.float64]) -> None:
         """Encode the given rows of one column of a table into its rows of ``out`` (n_encoded, n_rows)."""

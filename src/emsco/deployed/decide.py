@@ -17,6 +17,7 @@ from emsco.data.table import Numbers, Rows, Table, data_frame, infinite_cell
 from emsco.deployed import _rows as rows
 from emsco.exceptions import InvalidEstimatorError, InvalidInputError, MissingColumnError
 from emsco.markup import Sheet, facts_sheet
+from emsco.prices.errors import ErrorPrices
 from emsco.scoring.rejection import Threshold, as_rule
 from emsco.scoring.words import tenths
 from emsco.stages.base import StageModel, outcomes_of
@@ -177,19 +178,31 @@ class TrainedCascade:
     paid : ndarray of shape (n_stages,)
         What a row has paid by the end of each stage.
     n_classes : int
+    errors : ErrorPrices or None
+        If errors have prices, a stage gives the label of least expected price, or no answer.
     """
 
-    def __init__(self, encoder: Encoder, stages: Sequence[Stage], paid: FloatArray, *, n_classes: int) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        stages: Sequence[Stage],
+        paid: FloatArray,
+        *,
+        n_classes: int,
+        errors: ErrorPrices | None = None,
+    ) -> None:
         self.stages = tuple(stages)
         self.paid = paid
         self._encoder = encoder
         self._n_classes = n_classes
-        self._compiled = _compiled_arguments(encoder, stages)
+        self._errors = errors
+        self._compiled = _compiled_arguments(encoder, stages) if errors is None else None
 
     def first(self, n_stages: int) -> "TrainedCascade":
         """Return the walk that ends after so many stages, whatever it is confident of."""
         part = self.stages[:n_stages]
-        return TrainedCascade(self._encoder, part, self.paid[:n_stages], n_classes=self._n_classes)
+        options: dict[str, Any] = {"n_classes": self._n_classes, "errors": self._errors}
+        return TrainedCascade(self._encoder, part, self.paid[:n_stages], **options)
 
     def outcomes(
         self, table: Table, column_of: Sequence[int | None], threshold: Threshold, *, n_jobs: int | None = None
@@ -210,8 +223,11 @@ class TrainedCascade:
         columns = self._numbers(table, column_of)
         if self._compiled is None or columns is None:
             probabilities, stage = self.probabilities(table, column_of, rule)
-            confidence, code = outcomes_of(probabilities)
-            return Outcomes(confidence, code, stage, rule.confident(confidence, code, stage), self.paid.take(stage))
+            confidence, code = outcomes_of(probabilities, self._errors)
+            conclusive = rule.confident(confidence, code, stage) & (code < self._n_classes)
+            if self._errors is not None:
+                code = np.where(code < self._n_classes, code, self._errors.guess(probabilities))
+            return Outcomes(confidence, code, stage, conclusive, self.paid.take(stage))
         n_rows = table.n_rows
         found = Outcomes(
             confidence=np.empty(n_rows),
@@ -259,7 +275,7 @@ class TrainedCascade:
                 if c not in columns:
                     columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, stage)
                 self._encoder.encode_column(c, columns[c], part, Z)
-            confidence[part], code[part] = outcomes_of(self._ask(asked.model, Z[asked.encoded_columns].T))
+            confidence[part], code[part] = outcomes_of(self._ask(asked.model, Z[asked.encoded_columns].T), self._errors)
         return confidence, code
 
     def walked(self, ask: Callable[[int], Said], threshold: Threshold, n_rows: int) -> Outcomes:
@@ -275,7 +291,9 @@ class TrainedCascade:
             waiting = waiting & ~leaving
             if not waiting.any():
                 break
-        return Outcomes(confidence, code, stage, rule.confident(confidence, code, stage), self.paid.take(stage))
+        conclusive = rule.confident(confidence, code, stage) & (code < self._n_classes)
+        code = np.minimum(code, self._n_classes - 1)  # of no answer, which is masked
+        return Outcomes(confidence, code, stage, conclusive, self.paid.take(stage))
 
     def _numbers(self, table: Table, column_of: Sequence[int | None]) -> Numbers | None:
         """Return the columns that the stages buy, in their order, if the compiled walk can read them."""
@@ -309,7 +327,7 @@ class TrainedCascade:
                     probabilities[read] = answers
                     exit_stage[read] = j
                     break
-                confident = rule.confident(*outcomes_of(answers), j)
+                confident = rule.confident(*outcomes_of(answers, self._errors), j)
                 leaving = waiting[confident]
                 probabilities[leaving] = answers[confident]
                 exit_stage[leaving] = j

@@ -23,10 +23,12 @@ from emsco.deployed.running import check_no_loop, check_run, is_async, run_in_lo
 from emsco.deployed.session import Accept, Acquire, Itinerary, Reject, Session, continue_session
 from emsco.designs.partition import acquired_sets, set_key
 from emsco.exceptions import InvalidInputError, InvalidParameterError
+from emsco.prices.errors import ErrorPrices
 from emsco.prices.prices import PriceList
 from emsco.promises.guarantee import Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Front
+from emsco.scoring.objectives import Loss
 from emsco.scoring.outlook import Outlook
 from emsco.scoring.rejection import RejectRule, as_rule
 from emsco.stages.base import StageModel
@@ -121,6 +123,8 @@ class Deployed:
     evaluation : Evaluation or None
     notes : dict
         Saved with the model.
+    errors : ErrorPrices or None
+        If errors have prices, each stage gives the label of least expected price.
     """
 
     classes: NDArray[Any]
@@ -138,6 +142,7 @@ class Deployed:
     promises: tuple[Promise, ...] = ()
     evaluation: Evaluation | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    errors: ErrorPrices | None = None
 
     def __post_init__(self) -> None:
         self.designs.setflags(write=False)
@@ -154,6 +159,11 @@ class Deployed:
 
     def with_threshold(self, threshold: Any) -> "Deployed":
         """Return the same with another threshold, None being that of the preset; nothing is trained."""
+        if self.errors is not None and threshold is not None:
+            raise InvalidParameterError(
+                f"was set to {threshold!r}, but errors have prices, so each point has bars of its own; set it to None.",
+                parameter="threshold",
+            )
         policy = policy_of(self.origin.preset.get("threshold") if threshold is None else threshold)
         own = None if self.front is None else self.front.thresholds
         rules = policy.rules(self.classes, self.designs, own, self.promises)
@@ -198,6 +208,8 @@ class Deployed:
     @property
     def objectives(self) -> Sequence[Any] | None:
         """What designs were compared by, as given; None: coverage, accuracy and cost."""
+        if self.errors is not None:
+            return ["cost", Loss(self.errors.matrix, self.errors.rejected)]
         return self.origin.parameters.get("objectives")
 
     @property
@@ -250,7 +262,8 @@ class Deployed:
                     encoded_columns=self.encoder.positions(owned),
                 )
             )
-        return TrainedCascade(self.encoder, stages, prices.paid(sets), n_classes=self.classes.size)
+        paid = prices.paid(sets)
+        return TrainedCascade(self.encoder, stages, paid, n_classes=self.classes.size, errors=self.errors)
 
     def decide(self, X: Any, *, n_jobs: int | None = None) -> Decisions:
         """Decide each row with as few purchases as its design allows, or reject it; see ``EMSCOClassifier.decide``."""
@@ -292,7 +305,7 @@ class Deployed:
     @cached_property
     def itinerary(self) -> Itinerary:
         """What all sessions of the design in use share."""
-        return Itinerary(self.encoder, self.stages, self.paid, self.prices, self.classes)
+        return Itinerary(self.encoder, self.stages, self.paid, self.prices, self.classes, self.errors)
 
     def session(self, state: Mapping[str, Any] | None = None) -> Session:
         """Begin to decide one input whose values are bought one stage at a time, or continue from a state."""

@@ -23,6 +23,7 @@ from emsco.data.table import is_missing, to_number
 from emsco.deployed.decide import Stage
 from emsco.exceptions import InvalidInputError, SessionError
 from emsco.markup import facts_sheet
+from emsco.prices.errors import ErrorPrices
 from emsco.prices.prices import PriceList
 from emsco.scoring.rejection import RejectRule
 from emsco.stages import _logistic as kernel
@@ -136,7 +137,10 @@ class Session:
         self._stage = 0
         self._given: dict[str, Cell] = {}
         self._encoded = [0.0] * itinerary.n_encoded
-        self._answer: Acquire | Decision = itinerary.first
+        if itinerary.first is None:  # nothing is bought: decided at once
+            self._go_on({})
+        else:
+            self._answer: Acquire | Decision = itinerary.first
 
     def __repr__(self) -> str:
         return f"<Session at stage {self._stage + 1} of {len(self._itinerary.stages)}: {self._answer}>"
@@ -209,7 +213,11 @@ class Session:
                 column.code.encode_one(given[column.name], encoded, column.start)  # type: ignore[arg-type]
             confidence, code = here.outcome(encoded)
             if confidence >= self._rule.bar(stage, code):
-                answer: Acquire | Decision = Accept(itinerary.classes[code], confidence, here.paid, stage)
+                answer: Acquire | Decision
+                if code < len(itinerary.classes):
+                    answer = Accept(itinerary.classes[code], confidence, here.paid, stage)
+                else:  # no answer is cheapest
+                    answer = Reject(confidence, here.paid, stage, itinerary.classes[here.guess(encoded)])
                 break
             if here is itinerary.stages[-1]:
                 answer = Reject(confidence, here.paid, stage, itinerary.classes[code])
@@ -336,6 +344,7 @@ class _Stop:
     paid: float  # by whoever has reached it
     model: StageModel
     seen: NDArray[np.int64]
+    errors: ErrorPrices | None = None
 
     def wanted(self, given: Mapping[str, Cell]) -> tuple[_Column, ...]:
         """Return the columns that were not given yet."""
@@ -344,17 +353,25 @@ class _Stop:
     def ask(self, wanted: tuple[_Column, ...]) -> Acquire:
         """Ask for columns of this stage."""
         features = tuple(dict.fromkeys(column.unit for column in wanted))
-        return Acquire(features, tuple(column.name for column in wanted), self.price, self.columns[0].stage)
+        return Acquire(features, tuple(column.name for column in wanted), self.price, wanted[0].stage)
+
+    def guess(self, encoded: list[float]) -> int:
+        """Return the label of least expected price, where no answer is cheaper."""
+        assert self.errors is not None
+        Z = np.array(encoded)[:, None]
+        return int(self.errors.guess(np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64))[0])
 
     def outcome(self, encoded: list[float]) -> tuple[float, int]:
         """Return confidence and class index, with the bits that ``decide`` gives one row."""
         Z = np.array(encoded)[:, None]
-        if isinstance(self.model, LogisticModel):
+        if isinstance(self.model, LogisticModel) and self.errors is None:
             answers = kernel.predict(Z, self.seen, self.model.coef_, self.model.intercept_)
             probabilities: list[float] = answers[:, 0].tolist()
             top = max(probabilities)
             return top, probabilities.index(top)
-        confidence, code = outcomes_of(np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64))
+        confidence, code = outcomes_of(
+            np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64), self.errors
+        )
         return float(confidence[0]), int(code[0])
 
 
@@ -369,12 +386,14 @@ class Itinerary:
         What has been paid by the end of each stage.
     prices : PriceList
     classes : ndarray of shape (n_classes,)
+    errors : ErrorPrices or None
+        If errors have prices, a stage gives the label of least expected price, or no answer.
 
     Attributes
     ----------
     stages : tuple of stops
-    first : Acquire
-        What every session begins with.
+    first : Acquire or None
+        What every session begins with; None if the design buys nothing.
     columns : dict of str to column
         Those that the design buys.
     classes : list
@@ -389,6 +408,7 @@ class Itinerary:
         paid: FloatArray,
         prices: PriceList,
         classes: NDArray[Any],
+        errors: ErrorPrices | None = None,
     ) -> None:
         units = {c: name for name, columns in zip(prices.unit_names, prices.unit_columns, strict=True) for c in columns}
         codes, starts = encoder.codes, encoder.starts.tolist()
@@ -401,10 +421,12 @@ class Itinerary:
                 total,
                 stage.model,
                 stage.encoded_columns,
+                errors,
             )
             for j, (stage, total) in enumerate(zip(stages, paid.tolist(), strict=True))
         )
-        self.first = self.stages[0].ask(self.stages[0].columns)
+        self.errors = errors
+        self.first = self.stages[0].ask(self.stages[0].columns) if self.stages[0].columns else None
         self.columns = {column.name: column for stage in self.stages for column in stage.columns}
         self._never = {code.name for code in codes} - self.columns.keys()
 

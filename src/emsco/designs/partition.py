@@ -2,7 +2,8 @@
 
 A *population* is an integer array of shape (n_designs, n_features). A valid row has no gaps: every stage below the
 highest one in use holds at least one feature. It buys at least one feature. The paper's designs buy all features; with
-``removal``, a design may leave features out.
+``removal``, a design may leave features out. Where errors have prices, there is also the *empty* design, whose entries
+are all -1: it has one stage, which buys nothing.
 """
 
 from collections.abc import Sequence
@@ -51,10 +52,10 @@ def acquired_sets(population: IntArray) -> tuple[BoolArray, BoolArray]:
     exists : ndarray of shape (n_designs, n_stages)
         Whether the row has that stage; beyond its last one, ``acquired`` holds all features that the row buys.
     """
-    stages = np.arange(int(population.max()) + 1)
+    stages = np.arange(max(int(population.max()), 0) + 1)  # the empty design has one stage, which knows nothing
     # As an unsigned number, -1 is greater than every stage.
     acquired = population.view(np.uint64)[:, None, :] <= stages.view(np.uint64)[None, :, None]
-    exists = stages < stage_counts(population)[:, None]
+    exists = stages < np.maximum(stage_counts(population), 1)[:, None]
     return acquired, exists
 
 

@@ -181,7 +181,9 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_rows,)
         """
-        codes = outcomes_of(self.predict_proba(X))[1]
+        errors = self.deployed_.errors
+        probabilities = self.predict_proba(X)
+        codes = outcomes_of(probabilities)[1] if errors is None else errors.guess(probabilities)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
 

@@ -32,18 +32,27 @@ class EMSCOClassifier(StagedClassifier):
         chosen on the validation rows; a point whose last threshold is 0 labels every row. Otherwise give one number;
         one number per class, by label; or one per stage, the last of which holds for all further stages. A
         ``Guarantee(...)`` calibrates the thresholds.
+    errors : None, array-like or mapping
+        Prices of errors: a matrix with a row per true class and a column per label, in the order of ``classes_``, or a
+        mapping of true class to a mapping of label to price. A last column, or the key ``"reject"``, is the price of
+        no answer; without it every row gets a label. Each stage then gives the label of least expected price, and a
+        row leaves as soon as leaving is expected to cost no more than the bar of the stage. Bars are chosen with each
+        design, and the front is over money for tests ("cost") and for errors ("loss"). The empty design, which buys
+        nothing, is one of the designs.
     objectives : None or sequence of str, Loss and Objective
         Two or more objectives by which designs are compared: "coverage", "accuracy", "cost", "fpr" and "fnr" (wrong
         labels among all rows of a class, the positive class being ``classes_[1]``; a rejected row is no error),
         "stages" (their number), "worst_class_accuracy" (the smallest share of correct labels over the true classes),
         `Loss` and `Objective`. None: coverage, accuracy and cost. ``Exact()`` proves any two or all three of these.
-    choose : "no_worse", "combined", "fitness", "knee", mapping, callable or None
+    choose : "no_worse", "total", "combined", "fitness", "knee", mapping, callable or None
         Which point of the front to deploy: the cheapest that is no worse than buying everything, the recall of every
-        class included; the one with the best combined score; the fittest; the knee; the result of ``front_.choose``
-        for the arguments in a mapping (``best`` defaults to that of the preset: "combined" or "fitness"); or the index
-        that a function of the front returns. With a ``Guarantee``, and unless it is a function, the choice is among the
-        points whose guarantee will probably hold, judged by rows that do not calibrate. If no point satisfies the
-        limits of a mapping, ``fit`` raises `NoSuchPointError` with the fittest point in use.
+        class included; the one with the best combined score; the fittest; the knee; the result of ``front_.choose`` for
+        the arguments in a mapping (``best`` defaults to that of the preset: "combined" or "fitness"); or the index that
+        a function of the front returns. Where errors have prices, None stands for "total": the simplest design that
+        does not clearly cost more than the least, tests and errors together. With a ``Guarantee``, and unless it is a
+        function, the choice is among the points whose guarantee will probably hold, judged by rows that do not
+        calibrate. If no point satisfies the limits of a mapping, ``fit`` raises `NoSuchPointError` with the fittest
+        point in use.
     preset : "best" or "paper"
         The values of ``threshold``, ``choose``, ``search``, ``removal``, ``encoding``, ``C``, ``final_estimator`` and
         ``validation`` where they are None. "best": "auto", "no_worse", "auto", True, "auto", "auto", "auto", 5 folds.
@@ -123,7 +132,8 @@ class EMSCOClassifier(StagedClassifier):
         it; by stages trained on the others, this share of the rows; or rows given to ``fit``. None if a file of an
         older version does not say.
     learner_ : str
-        What the stages in use are: "logistic", boosted trees ("light", "medium" or "deep"), or "given".
+        What the stages in use are: "logistic", boosted trees ("light", "medium" or "deep"), "tree" (a shrunken one,
+        where errors have prices), or "given".
     outlook_ : Outlook or None
         What to expect of the point in use on new rows, with the luck of its choice taken out; None if another point or
         other thresholds are in use, or if the point was chosen otherwise than by "no_worse".
@@ -160,6 +170,7 @@ class EMSCOClassifier(StagedClassifier):
         *,
         # What to look for
         threshold: Any = None,
+        errors: Any = None,
         objectives: Sequence[Any] | None = None,
         choose: str | Mapping[str, Any] | Callable[[Front], int] | None = None,
         preset: str = "best",
@@ -186,6 +197,7 @@ class EMSCOClassifier(StagedClassifier):
     ) -> None:
         self.costs = costs
         self.threshold = threshold
+        self.errors = errors
         self.objectives = objectives
         self.choose = choose
         self.preset = preset
@@ -321,7 +333,7 @@ class EMSCOClassifier(StagedClassifier):
 
     @property
     def learner_(self) -> str:
-        """The learner of the stages in use, "logistic", "given", or boosted trees, "light", "medium" or "deep"."""
+        """The learner of the stages: "logistic", "given", "tree", or boosted trees: "light", "medium", "deep"."""
         origin = self.deployed_.origin
         final = origin.parameters["final_estimator"] if origin.finished else None
         given = origin.parameters["estimator"] is not None or final not in (None, "auto", "search")

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from emsco.data.labels import plain_classes
 from emsco.exceptions import NoPointWarning, NoSuchPointError, WeakEvidenceWarning, warn
 from emsco.fitting.settings import Settings
-from emsco.promises.own import rule_of
 from emsco.scoring.choice import NO_WORSE, choose_point, no_worse
 from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge
-from emsco.scoring.rejection import as_rule
+from emsco.scoring.rejection import as_rule, rule_of
 
 
 def by_class(front: Front, judge: Judge, classes: NDArray[Any]) -> Front:
@@ -27,8 +26,7 @@ def by_class(front: Front, judge: Judge, classes: NDArray[Any]) -> Front:
     for i in np.lexsort(front.designs.T[::-1]).tolist():
         rule = task.rule
         if front.thresholds is not None:
-            exit_at, last_at = front.thresholds[i].tolist()
-            rule = rule_of(exit_at, last_at, n_stages=int(front.designs[i].max()) + 1)
+            rule = rule_of(front.thresholds[i].tolist(), n_stages=int(front.designs[i].max()) + 1)
         answers = judge.answers(front.designs[i])
         right = answers.results(rule)[1]
         confusion[i] = answers.confusion(rule, classes.size)
@@ -70,6 +68,14 @@ def chosen(settings: Settings, front: Front, promising: NDArray[np.intp]) -> int
         with suppress(NoSuchPointError):
             return int(promising[choose_point(front[promising], settings.choose, best=settings.best)])
     return choose_point(front, settings.choose, best=settings.best)
+
+
+def same_point(front: Front, point: int, part: Front) -> int:
+    """Return where a point of a front is in a part of it; the one of least money if it is not there."""
+    same = (part.designs == front.designs[point]).all(axis=1)
+    if front.thresholds is not None and part.thresholds is not None:
+        same &= (part.thresholds == front.thresholds[point]).all(axis=1)
+    return int(same.argmax()) if same.any() else int(part.total.argmin())
 
 
 def _warn_of_weak_evidence(front: Front, point: int) -> None:

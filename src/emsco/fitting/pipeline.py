@@ -20,13 +20,14 @@ from emsco.deployed.model import Deployed, Origin
 from emsco.designs.partition import check_max_stages
 from emsco.exceptions import BaseRateWarning, InvalidInputError, SearchInterruptedWarning, TimeLimitWarning
 from emsco.fitting.aside import SetAside, set_aside
-from emsco.fitting.choosing import by_class, chosen
+from emsco.fitting.choosing import by_class, chosen, same_point
 from emsco.fitting.clock import Clock
 from emsco.fitting.final import Finished, Found, finish_front
 from emsco.fitting.forecast import forecast, search_seconds
 from emsco.fitting.large import RACED, LargeRehearsal, is_many, sampled, widened
 from emsco.fitting.limited import LimitedPace, counted_in_time, first_choice, search_in_time, trained_in_time
 from emsco.fitting.memory import Memory
+from emsco.fitting.priced import finish_priced, searched_by
 from emsco.fitting.probes import probing, settle
 from emsco.fitting.promising import promise_of_each
 from emsco.fitting.proxy import Proxy
@@ -34,15 +35,19 @@ from emsco.fitting.race import final_stages, race, race_seconds
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable
 from emsco.fitting.settings import Settings, check_chosen
 from emsco.fitting.training import Trained, train_front
+from emsco.prices.errors import resolve_errors
 from emsco.prices.prices import PriceList, check_validation_size, resolve
 from emsco.promises.guarantee import hopeful
+from emsco.scoring.choice import TOTAL
 from emsco.scoring.judge import Judge, Task
-from emsco.scoring.objectives import PAPER, Aims, check_objectives
+from emsco.scoring.objectives import PAPER, Aims, Loss, check_objectives
 from emsco.scoring.rejection import RejectRule
 from emsco.search.auto import BARELY, BRIEFLY, Auto
 from emsco.search.base import OUT_OF_TIME, History, Run, Search, Searched, TimeUpError
 from emsco.stages.estimator import check_estimator_usable
+from emsco.stages.learners import TREE
 from emsco.stages.recipe import Recipe
+from emsco.stages.shrunken import ShrunkenTree
 
 _RACED_ROWS, _RACED_CELLS = 5_000, 300_000  # of which all folds tell which final learner is best
 _BRIEF = 0.2  # share of the time left that a search may take where another learner takes over
@@ -125,6 +130,10 @@ def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = 
 
     if memory is not None:
         memory.claim(settings, task, sample)
+    if settings.errors is not None:
+        run = Run(streams.search, n_threads(settings.n_jobs), clock, [], None)
+        finished, searched = finish_priced(settings, everyone, task_of(everyone), run)
+        return deploy(settings, given, read, aside, run, searched, finished)
     tried = sample.scout()
     raced = sample if sample.is_at_most(_RACED_ROWS, _RACED_CELLS) else tried
     if sample is not everyone:
@@ -203,6 +212,7 @@ def rehearse(
 ) -> Rehearsal:
     """Decide which rows train and which judge."""
     table, codes, classes, learn = aside.table, aside.codes, aside.classes, aside.learn
+    errors = None if settings.errors is None else resolve_errors(settings.errors, classes)
     if (given.X_val is None) != (given.y_val is None):
         raise InvalidInputError("give X_val and y_val together, or neither.")
     if given.X_val is not None:
@@ -210,14 +220,14 @@ def rehearse(
         check_size(judges)
         check_columns(judges, table)
         judged = known_codes(given.y_val, classes, judges.n_rows)
-        return Rehearsal(table, codes, classes.size, prices, None, (judges, judged), learn, clock)
+        return Rehearsal(table, codes, classes.size, prices, None, (judges, judged), learn, clock, errors)
     if is_folds(settings.validation):
         folds = make_folds(settings.validation, codes[learn], classes, rng)
     else:
         folds = [split_rows(codes[learn], settings.validation, rng, classes)]
     if not isinstance(learn, slice):
         folds = [(learn[train], learn[judges]) for train, judges in folds]
-    return Rehearsal(table, codes, classes.size, prices, folds, learn=learn, clock=clock)
+    return Rehearsal(table, codes, classes.size, prices, folds, learn=learn, clock=clock, errors=errors)
 
 
 def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], max_stages: int) -> Task:
@@ -230,14 +240,20 @@ def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], m
     rule = RejectRule.of(settings.policy.search_rule(classes, float(shares.max())).bars[:max_stages])
     if not settings.policy.tunes:
         _warn_of_base_rate(rule, classes, shares, rehearsal.clock)
-    tunes, removal = settings.policy.tunes, settings.removal
-    task = Task(y, classes.size, rehearsal.prices, rule, aims, max_stages, removal, settings.cache_bytes, tunes)
+    tunes, removal, errors = settings.policy.tunes, settings.removal, rehearsal.errors
+    if errors is not None:
+        rule = searched_by(errors, y)
+    task = Task(y, classes.size, rehearsal.prices, rule, aims, max_stages, removal, settings.cache_bytes, tunes, errors)
     settings.search.check(task)
     return task
 
 
 def _aims(settings: Settings, y: IntArray, classes: NDArray[Any]) -> Aims | None:
-    return check_objectives(settings.objectives, np.bincount(y, minlength=classes.size), plain_classes(classes))
+    objectives = settings.objectives
+    if settings.errors is not None:
+        errors = resolve_errors(settings.errors, classes)
+        objectives = ["cost", Loss(errors.matrix, errors.rejected)]
+    return check_objectives(objectives, np.bincount(y, minlength=classes.size), plain_classes(classes))
 
 
 def _warn_of_base_rate(rule: RejectRule, classes: NDArray[Any], shares: FloatArray, clock: Clock) -> None:
@@ -444,7 +460,7 @@ def deploy(
         C=recipe.C,
         validation=finished.rehearsal.judged_by,
         finished=finished.complete,
-        learner=recipe.kind,
+        learner=TREE if isinstance(recipe.estimator, ShrunkenTree) else recipe.kind,
         search=searched.search,
         search_seconds=searched.seconds,
         n_generations=searched.n_steps,
@@ -455,14 +471,17 @@ def deploy(
     )
     encoder, named, designs = trained.setup.encoder, read.table.named, front.designs
     deployed = Deployed(
-        classes, encoder, named, read.prices, designs, trained.models, policy, rules=(), origin=origin, front=front
-    )
+        classes, encoder, named, read.prices, designs, trained.models, policy, rules=(), origin=origin, front=front,
+        errors=finished.rehearsal.errors,
+    )  # fmt: skip
     promises = promise_of_each(deployed, trained.plans, aside)
     rules = policy.rules(classes, designs, front.thresholds, promises)
     deployed = replace(deployed, promises=promises, rules=rules)
     n_rows = 0 if aside.calibration is None else aside.calibration.truth.size
     if origin.timed_out:
         clock.warn(clock.in_words, TimeLimitWarning)
+    if settings.choose == TOTAL and finished.pick is not None:
+        return Fitted(deployed, partial(same_point, finished.front, finished.pick, front))
     return Fitted(deployed, partial(chosen, settings, front, hopeful(trained.plans, n_rows)))
 
 

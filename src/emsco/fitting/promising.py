@@ -39,9 +39,12 @@ def answering(deployed: Deployed, encoded: NDArray[np.float64], truth: IntArray)
         for stage in stages:
             if id(stage.model) not in asked:
                 X = encoded[stage.encoded_columns].T
-                confidence, label = outcomes_of(np.asarray(stage.model.predict_proba(X), dtype=np.float64))
+                confidence, label = outcomes_of(
+                    np.asarray(stage.model.predict_proba(X), dtype=np.float64), deployed.errors
+                )
                 asked[id(stage.model)] = confidence, label.astype(np.uint8)
         confidences, labels = zip(*(asked[id(stage.model)] for stage in stages), strict=True)
-        return Answers(np.array(confidences), np.array(labels), truth)
+        n_classes = None if deployed.errors is None else deployed.errors.n_classes
+        return Answers(np.array(confidences), np.array(labels), truth, n_classes)
 
     return answers

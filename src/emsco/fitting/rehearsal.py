@@ -15,6 +15,7 @@ from emsco.data.table import Rows, StackedTable, Table
 from emsco.exceptions import InvalidParameterError, SuspiciousColumnWarning
 from emsco.fitting.clock import Clock
 from emsco.fitting.timing import TimedTrainer, Timing
+from emsco.prices.errors import ErrorPrices
 from emsco.prices.prices import PriceList
 from emsco.stages.base import StageTrainer
 from emsco.stages.crossfit import CrossFitTrainer
@@ -46,6 +47,8 @@ class Rehearsal:
         Rows of ``table`` to learn from; the others are out of reach.
     clock : Clock
         Times what is encoded and trained.
+    errors : ErrorPrices or None
+        If errors have prices, stages give the label of least expected price.
     """
 
     table: Table
@@ -56,6 +59,7 @@ class Rehearsal:
     judges: tuple[Table, IntArray] | None = None
     learn: Rows = field(default_factory=lambda: slice(None))
     clock: Clock = field(default_factory=Clock)
+    errors: ErrorPrices | None = None
     _encoded: dict[str, list[tuple[Problem, Encoder]]] = field(default_factory=dict)
     _trainers: dict[str, list[StageTrainer | None]] = field(default_factory=dict)
 
@@ -188,7 +192,9 @@ class Rehearsal:
             if not isinstance(learn, slice):
                 learn = np.append(learn, table.n_rows + np.arange(self.judges[0].n_rows))
             table, codes = StackedTable(table, self.judges[0]), np.concatenate([codes, self.judges[1]])
-        return Rehearsal(table, codes, self.n_classes, self.prices, None, learn=learn, clock=self.clock)
+        return Rehearsal(
+            table, codes, self.n_classes, self.prices, None, learn=learn, clock=self.clock, errors=self.errors
+        )
 
     def _problem(
         self, train: Rows, judges: Table, rows: Rows, judged: IntArray, encoding: str
@@ -203,6 +209,7 @@ class Rehearsal:
             n_classes=self.n_classes,
             unit_columns=unit_membership(encoder, self.prices),
             prices=self.prices,
+            errors=self.errors,
         )
         return problem, encoder
 

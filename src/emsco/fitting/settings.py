@@ -8,7 +8,8 @@ from emsco.checks import check_cache_bytes, check_flag, check_n_jobs, check_seed
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import Costs
 from emsco.promises.policy import ThresholdPolicy, policy_of
-from emsco.scoring.choice import NO_WORSE, PRESET_CHOICES, check_choice
+from emsco.scoring.choice import NO_WORSE, PRESET_CHOICES, TOTAL, check_choice
+from emsco.scoring.objectives import LOSS
 from emsco.search.auto import Auto
 from emsco.search.base import Search
 from emsco.search.bestfirst import BestFirst
@@ -70,12 +71,17 @@ class Settings:
     calibration: str | None
     objectives: Any
     products: bool
+    errors: Any = None
 
 
 def read_settings(parameters: Mapping[str, Any]) -> Settings:
     """Return the settings that the parameters of an ``EMSCOClassifier`` stand for; raise where one is out of range."""
     preset = _preset(parameters["preset"])
     from_preset = {name: value for name, value in preset.items() if parameters[name] is None}
+    errors = parameters.get("errors")
+    if errors is not None:
+        _check_priced(parameters)
+        from_preset |= {"choose": TOTAL} if parameters["choose"] is None else {}
     values = {**parameters, **from_preset}
     policy = policy_of(values["threshold"])
     check_learning(values["encoding"], values["C"])
@@ -103,7 +109,17 @@ def read_settings(parameters: Mapping[str, Any]) -> Settings:
         calibration=check_calibration(values["calibration"]),
         objectives=values["objectives"],
         products=check_products(values["products"], values["estimator"]),
+        errors=errors,
     )
+
+
+def _check_priced(parameters: Mapping[str, Any]) -> None:
+    """Raise if something is set that prices of errors settle."""
+    for name, instead in (("threshold", "bars are chosen with each design"), ("objectives", "they are cost and loss")):
+        if parameters[name] is not None:
+            raise InvalidParameterError(
+                f"must be None where errors have prices: {instead}; got {parameters[name]!r}.", parameter=name
+            )
 
 
 def check_search(search: Any) -> Search:
@@ -122,6 +138,8 @@ def check_chosen(choose: Any, best: str, objectives: tuple[str, ...], classes: l
     """Raise unless a point can be chosen so from a front of these objectives."""
     if isinstance(choose, Mapping):
         check_choice({"best": best, **choose}, objectives, classes)
+    elif choose == TOTAL and LOSS in objectives:
+        return
     elif not callable(choose) and str(choose) not in (NO_WORSE, "combined", "fitness", "knee"):
         raise InvalidParameterError(
             f"must be {NO_WORSE!r}, 'combined', 'fitness', 'knee', a mapping of arguments for Front.choose, or a "

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 
 from emsco.scoring.front import Front
-from emsco.scoring.rejection import RejectRule
 
 AUTO = "auto"
 _SEARCHED = 0.85  # what designs are searched with; the thresholds of each are chosen afterwards
@@ -23,17 +22,6 @@ def searched_at(base_rate: float) -> float:
     (0.85, 0.97)
     """
     return max(_SEARCHED, base_rate + _ABOVE * (1 - base_rate))
-
-
-def rule_of(exit_at: float, last_at: float, n_stages: int) -> RejectRule:
-    """Return the rule of a design that many stages deep.
-
-    Examples
-    --------
-    >>> rule_of(0.95, 0.8, n_stages=3).in_words(["ham", "spam"])
-    '95 % (stages 1 to 2), 80 % (from stage 3 on)'
-    """
-    return RejectRule.of([[exit_at]] * (n_stages - 1) + [[last_at]])
 
 
 def untuned(front: Front, threshold: float) -> Front:

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from emsco.arrays import FloatArray, IntArray
 from emsco.exceptions import InvalidParameterError
 from emsco.promises.guarantee import Guarantee, Plan, Promise, plan
-from emsco.promises.own import AUTO, rule_of, searched_at
+from emsco.promises.own import AUTO, searched_at
 from emsco.scoring.answers import Answers
-from emsco.scoring.rejection import RejectRule, as_rule, check_rule, resolve_rule
+from emsco.scoring.rejection import RejectRule, as_rule, check_rule, resolve_rule, rule_of
 
 Asked = Callable[[IntArray], Answers]
 
@@ -67,7 +67,7 @@ class ThresholdPolicy(ABC):
         ----------
         classes : ndarray of shape (n_classes,)
         designs : ndarray of shape (n_points, n_units)
-        own : ndarray of shape (n_points, 2) or None
+        own : ndarray of shape (n_points, n_bars) or None
             Thresholds that were chosen with the designs.
         promises : sequence of Promise
             What was promised of the designs.
@@ -117,7 +117,7 @@ class Own(ThresholdPolicy):
                 f"was set to {self.threshold!r} after fit; fit again to choose it.", parameter="threshold"
             )
         n_stages = (designs.max(axis=1) + 1).tolist()
-        return tuple(rule_of(exit_at, last_at, n) for (exit_at, last_at), n in zip(own.tolist(), n_stages, strict=True))
+        return tuple(rule_of(bars, n) for bars, n in zip(own.tolist(), n_stages, strict=True))
 
 
 @dataclass(frozen=True)

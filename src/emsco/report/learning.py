@@ -3,6 +3,7 @@
 from typing import Any
 
 from emsco.deployed.model import Deployed
+from emsco.stages.learners import TREE
 
 _ENCODINGS = {
     "raw": "numbers are not scaled",
@@ -101,6 +102,8 @@ def selected(deployed: Deployed) -> str:
 
 def _final(estimator: Any, deployed: Deployed) -> str | None:
     """Return the name of the classifier that the stages of the front were trained with after the search, if any was."""
+    if deployed.origin.learner == TREE:
+        return "shrunken decision trees"
     if deployed.origin.learner is not None:
         library = _LIBRARIES.get(type(deployed.stages[0].model).__name__)
         return f"boosted trees ({', '.join(filter(None, (library, deployed.origin.learner)))})"

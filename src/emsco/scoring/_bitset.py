@@ -120,7 +120,8 @@ def walk_by_class(
 
     Row t of ``truth`` holds the samples of class t; ``labels[s, b]`` those of which slot s is confident and that it
     gives a class whose bit b is set. Fills ``reached`` as ``walk`` does, and ``confusion[d, t, p]``, the samples of
-    class t that leave with the label p, the last p those that leave with none.
+    class t that leave with the label p, the last p those that leave with none, because they are left or because no
+    answer is what they leave with: the label that has the number of classes as its index.
 
     Labels are written down as samples leave, and counted at the end; label 0, whose bits are all zero, is what is left
     of a class.
@@ -160,12 +161,15 @@ def walk_by_class(
             confusion[d, t, 0] = n_true[t]
         for p in range(1, n_classes + 1):
             for w in range(n_words):
-                these[w] = waiting[w] if p == n_classes else everyone[w]
-            if p < n_classes:
+                these[w] = everyone[w]
+            if p >> n_bits == 0:
                 for b in range(n_bits):
                     flipped = np.uint64(0) if (p >> b) & 1 else ~np.uint64(0)
                     for w in range(n_words):
                         these[w] &= told[b, w] ^ flipped
+            if p == n_classes:
+                for w in range(n_words):
+                    these[w] = waiting[w] | (these[w] if p >> n_bits == 0 else np.uint64(0))
             for t in range(n_classes):
                 n = 0
                 for w in range(n_words):

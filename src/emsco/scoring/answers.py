@@ -20,11 +20,14 @@ class Answers:
         Top class probability, and the position of its class.
     truth : ndarray of shape (n_rows,)
         Position of the true class; -1 if it was not in the training rows.
+    n_classes : int or None
+        The label that stands for no answer, if there is one.
     """
 
     confidence: FloatArray
     label: NDArray[Any]
     truth: IntArray
+    n_classes: int | None = None
 
     @property
     def n_rows(self) -> int:
@@ -53,9 +56,11 @@ class Answers:
     def leaving(self, rule: RejectRule) -> tuple[NDArray[np.intp], BoolArray]:
         """Return the stage at which each row leaves, and whether it gets a label there."""
         confident = rule.confident(self.confidence, self.label, np.arange(len(self.confidence))[:, None])
-        given = np.asarray(confident.any(axis=0))
-        stage: NDArray[np.intp] = np.where(given, confident.argmax(axis=0), len(confident) - 1)
-        return stage, given
+        left = np.asarray(confident.any(axis=0))
+        stage: NDArray[np.intp] = np.where(left, confident.argmax(axis=0), len(confident) - 1)
+        if self.n_classes is None:
+            return stage, left
+        return stage, left & (self.label[stage, np.arange(self.n_rows)] < self.n_classes)
 
     def results(self, rule: RejectRule) -> tuple[BoolArray, BoolArray]:
         """Return which rows get a label, and which the right one."""

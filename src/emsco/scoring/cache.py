@@ -52,6 +52,8 @@ class StageCache:
         Sets in the store are not trained again.
     n_classes : int
         Number of classes in ``labels`` and ``truth``; 0 if only correct and wrong labels are counted.
+    n_answers : int
+        Number of labels, if there are more than classes: no answer may be one.
 
     Attributes
     ----------
@@ -77,6 +79,7 @@ class StageCache:
         max_bytes: int,
         store: Store | None = None,
         n_classes: int = 0,
+        n_answers: int = 0,
     ) -> None:
         self._trainer = trainer
         self._disk = store
@@ -85,9 +88,9 @@ class StageCache:
         self._rule = as_rule(threshold)
         self.n_rules = n_rules = self._rule.n_rows
         n_words = -(-y.size // 64)
-        n_bits = max(n_classes - 1, 0).bit_length()
+        n_bits = max(max(n_classes, n_answers) - 1, 0).bit_length()
         self._slot_bytes = trainer.memory_dtype.itemsize + n_rules * (2 + n_bits) * 8 * n_words + _ENTRY_BYTES
-        self.capacity = min(max_bytes // self._slot_bytes, 2**n_units - 1)
+        self.capacity = min(max_bytes // self._slot_bytes, 2**n_units)
         self.n_trained = 0
         # The system allocates these pages on the first write, so an empty cache takes no memory.
         self._memory: NDArray[Any] = np.empty(self.capacity, dtype=trainer.memory_dtype)

@@ -30,17 +30,22 @@ class Cascade:
     prices : PriceList
     score : callable or None
         Returns the values of the objectives that the user chose, for some of the designs at a time.
+    last_differs : bool
+        The second of two rules of the cache is that of the last stage of a design, wherever that is; the first one
+        holds for all stages before.
     """
 
-    def __init__(self, cache: StageCache, prices: PriceList, score: Score | None = None) -> None:
+    def __init__(
+        self, cache: StageCache, prices: PriceList, score: Score | None = None, *, last_differs: bool = False
+    ) -> None:
         self._cache = cache
+        self._last_differs = last_differs
         self._prices = prices
         self._score = score
 
     def tally(self, population: IntArray) -> Tally:
         """Count the decisions of every design of the population on the validation samples."""
-        n_stages = stage_counts(population)
-        deepest = int(n_stages.max())
+        deepest = max(int(stage_counts(population).max()), 1)
         self._cache.require(deepest)
         n_classes = len(self._cache.truth)
         step = max(min(self._cache.capacity // deepest, _CELLS_AT_ONCE // (n_classes + 1) ** 2), 1)
@@ -48,11 +53,13 @@ class Cascade:
 
     def _tally(self, population: IntArray) -> Tally:
         n_designs = len(population)
-        n_stages = stage_counts(population)
         acquired, exists = acquired_sets(population)
+        n_stages = exists.sum(axis=1)
         slots = np.zeros(exists.shape, dtype=np.int64)
         slots[exists] = self._cache.slots(acquired[exists])
-        if (n_rules := self._cache.n_rules) > 1:
+        if self._last_differs:
+            slots = slots * 2 + (np.arange(exists.shape[1]) == n_stages[:, None] - 1)
+        elif (n_rules := self._cache.n_rules) > 1:
             slots = slots * n_rules + np.minimum(np.arange(exists.shape[1]), n_rules - 1)
         reached = np.zeros(exists.shape, dtype=np.int64)
         n_conclusive = np.empty(n_designs, dtype=np.int64)
@@ -61,7 +68,7 @@ class Cascade:
         n_classes = len(cache.truth)
         confusion = np.empty((n_designs, n_classes, n_classes + 1), dtype=np.int64)
         if n_classes:
-            walk = bitset.walk_two_classes if n_classes == 2 else bitset.walk_by_class
+            walk = bitset.walk_two_classes if n_classes == 2 and cache.labels.shape[1] == 1 else bitset.walk_by_class
             walk(slots, n_stages, cache.truth, cache.confident, cache.labels, reached, confusion)
             n_conclusive[:] = confusion[:, :, :-1].sum(axis=(1, 2))
             n_correct[:] = np.trace(confusion, axis1=1, axis2=2)

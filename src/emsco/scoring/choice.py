@@ -22,6 +22,7 @@ _TOLERATED = 1e-3  # share of the rows beyond so many:
 _MANY_ROWS = 12_000
 OF_A_CLASS = 0.5  # standard errors by which the recall of one class may be worse than with everything
 NO_WORSE = "no_worse"  # the default: the cheapest point that is no worse than buying everything
+TOTAL = "total"  # where errors have prices: the least money, tests and errors together
 BY_CLASS = ("min_recall", "min_precision")
 LIMITS = ("max_cost", "min_coverage", "min_accuracy", *BY_CLASS)
 
@@ -69,6 +70,8 @@ def choose_point(front: "Front", choose: Any, *, best: str) -> int:
         return front.choose(**{"best": best, **choose})
     if choose == NO_WORSE:
         return no_worse(front)[0]
+    if choose == TOTAL:
+        return int(front.total.argmin())
     if choose == "fitness":
         return 0
     return front.knee() if choose == "knee" else front.choose(best=choose)

@@ -15,10 +15,10 @@ from emsco.prices.prices import PriceList
 from emsco.scoring.choice import LIMITS, check_choice, knee_of, order_points, points_within, simplest_of
 from emsco.scoring.classes import precision_of, recall_intervals, recall_of, worst_recall
 from emsco.scoring.intervals import binomial_intervals, check_level, mean_intervals
-from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE, Aims, measure
+from emsco.scoring.objectives import LOSS, PAPER, PAPER_MAXIMISE, Aims, measure
 from emsco.scoring.outlook import Outlook
 from emsco.scoring.ranking import norm
-from emsco.scoring.rejection import RejectRule
+from emsco.scoring.rejection import rule_of
 from emsco.scoring.shortlist import Shortlist, shortlist_of
 from emsco.scoring.tables import front_frame, front_text
 from emsco.scoring.tally import Tally
@@ -104,8 +104,9 @@ class Front:
         Their values.
     certificate : Certificate or None
         Counts of an exact search, and whether the front is proven to be the true one.
-    thresholds : ndarray of shape (n_points, 2) or None
-        If the thresholds were chosen with the designs: that of the stages before the last, and that of the last.
+    thresholds : ndarray of shape (n_points, n_bars) or None
+        If the thresholds were chosen with the designs: those of the stages before the last, one for all or one for
+        each, and that of the last.
     classes : tuple
         Labels, in order.
     confusion : ndarray of shape (n_points, n_classes, n_classes + 1) or None
@@ -161,9 +162,8 @@ class Front:
         """Return when a point gives a label, in words; None if it has no thresholds of its own."""
         if self.thresholds is None:
             return None
-        exit_at, last_at = self.thresholds[point].tolist()
-        n_stages = int(self.designs[point].max()) + 1
-        return rule_words(RejectRule.of([[exit_at]] * (n_stages - 1) + [[last_at]]), n_stages, self.classes)
+        n_stages = max(int(self.designs[point].max()) + 1, 1)
+        return rule_words(rule_of(self.thresholds[point].tolist(), n_stages), n_stages, self.classes)
 
     def __len__(self) -> int:
         return len(self.designs)
@@ -253,6 +253,15 @@ class Front:
     def worst_recall(self) -> FloatArray:
         """Least recall of a class, (n_points,)."""
         return np.full(len(self), np.nan) if self.confusion is None else worst_recall(self.confusion)
+
+    @property
+    def total(self) -> FloatArray:
+        """Money per case, tests and errors together, (n_points,); only if loss is an objective."""
+        if LOSS not in self.objectives:
+            raise InvalidParameterError(
+                "there is no total: errors have no prices. Fit with errors=... to have it, see EMSCOClassifier."
+            )
+        return np.asarray(self.mean_cost + self.values[:, self.objectives.index(LOSS)])
 
     @property
     def _unknown(self) -> FloatArray:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.designs.operators.elitism import unique_vectors
 from emsco.designs.partition import acquired_sets, stage_counts
+from emsco.prices.errors import ErrorPrices
 from emsco.prices.prices import PriceList
 from emsco.scoring.answers import Answers
 from emsco.scoring.cache import StageCache, Store, sets_at_once
@@ -46,6 +47,8 @@ class Task:
         Memory for what feature sets say.
     tunes : bool
         Whether each design gets thresholds of its own after the search.
+    errors : ErrorPrices or None
+        If errors have prices, the second row of ``rule`` is that of the last stage of each design.
     """
 
     y: IntArray
@@ -57,6 +60,7 @@ class Task:
     removal: bool
     cache_bytes: int
     tunes: bool = False
+    errors: ErrorPrices | None = None
 
     def measure(self, tally: Tally) -> Objectives | Chosen:
         """Return the objectives of counts."""
@@ -114,8 +118,10 @@ class Judge:
             max_bytes=task.cache_bytes,
             store=store,
             n_classes=task.n_classes if aims is not None and aims.by_class else 0,
+            n_answers=0 if task.errors is None else task.errors.n_answers,
         )
-        self._cascade = Cascade(self.cache, task.prices, None if aims is None else aims.score)
+        score, last_differs = None if aims is None else aims.score, task.errors is not None
+        self._cascade = Cascade(self.cache, task.prices, score, last_differs=last_differs)
 
     def tally(self, designs: IntArray) -> Tally:
         """Count designs."""
@@ -131,7 +137,8 @@ class Judge:
     def answers(self, design: IntArray) -> Answers:
         """Return what the stages of a design say."""
         outcomes = self.cache.outcomes(acquired_sets(design[None])[0][0])
-        return Answers(outcomes.confidence, outcomes.label, self.task.y)
+        n_classes = None if self.task.errors is None else self.task.n_classes
+        return Answers(outcomes.confidence, outcomes.label, self.task.y, n_classes)
 
 
 def sureness(outcomes: StageOutcomes, y: IntArray, n_classes: int) -> NDArray[np.float64]:

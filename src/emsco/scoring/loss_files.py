@@ -6,6 +6,7 @@ from pathlib import Path
 
 from emsco.data.documents import DELIMITERS, from_json, number_of, read_text
 from emsco.exceptions import FileError
+from emsco.prices.errors import NO_ANSWER
 from emsco.scoring.objectives import Loss
 
 
@@ -21,9 +22,23 @@ def read_loss(path: str | Path, classes: Sequence[str]) -> Loss:
     classes : sequence of str
         Names of the classes, in the order of the matrix.
     """
+    prices = _table(Path(path), classes, [*classes, "reject"])
+    return Loss([row[:-1] for row in prices], [row[-1] for row in prices])
+
+
+def read_errors(path: str | Path, classes: Sequence[str]) -> list[list[float]]:
+    """Return the prices of errors in a file such as ``read_loss`` reads; the column ``reject`` may be missing.
+
+    Then the table has a column per class, and every case gets a label.
+    """
     path = Path(path)
+    has_reject = NO_ANSWER in read_text(path)
+    return _table(path, classes, [*classes, NO_ANSWER] if has_reject and NO_ANSWER not in classes else list(classes))
+
+
+def _table(path: Path, classes: Sequence[str], labels: list[str]) -> list[list[float]]:
+    """Return prices by true class and label."""
     text = read_text(path)
-    labels = [*classes, "reject"]
     content = from_json(text, path) if path.suffix.lower() == ".json" else _loss_lines(text, path)
     if (
         not isinstance(content, Mapping)
@@ -34,8 +49,7 @@ def read_loss(path: str | Path, classes: Sequence[str]) -> Loss:
             f"{path} must have a line per true class, {', '.join(classes)}, each with a price for each of "
             f"{', '.join(labels)}."
         )
-    prices = [[number_of(content[t][p], f"loss of {p!r} for {t!r} in {path}") for p in labels] for t in classes]
-    return Loss([row[:-1] for row in prices], [row[-1] for row in prices])
+    return [[number_of(content[t][p], f"loss of {p!r} for {t!r} in {path}") for p in labels] for t in classes]
 
 
 def _loss_lines(text: str, path: Path) -> dict[str, dict[str, str]]:

@@ -370,6 +370,7 @@ _AIMS = {
         _Aim("worst_class_recall", _worst_class_recall, _itself, by_class=True),
     )
 }
+LOSS = "loss"
 PAPER, PAPER_MAXIMISE = ("coverage", "accuracy", "cost"), (True, True, False)
 _TAKEN = (  # names of other figures in a front and its tables
     "loss", "mean_cost", "fitness", "combined", "ties", "design", "early_threshold", "last_threshold",
@@ -427,7 +428,7 @@ def _loss_aim(loss: Loss, class_counts: IntArray) -> _Aim:
     def gain(values: FloatArray, least_price: float) -> FloatArray:
         return (worst - values) / (worst - best) if worst > best else np.ones(values.size)
 
-    return _Aim("loss", values, gain, maximise=False, by_class=True)
+    return _Aim(LOSS, values, gain, maximise=False, by_class=True)
 
 
 def _recall_aim(recall: Recall, classes: list[Any]) -> _Aim:

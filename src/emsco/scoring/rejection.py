@@ -129,6 +129,23 @@ class RejectRule:
         return f"per stage {classes}{', then '.join(rows)}" if len(rows) > 1 else classes + rows[0]
 
 
+def rule_of(bars: Sequence[float], n_stages: int) -> RejectRule:
+    """Return the rule of a design that many stages deep, by thresholds that were chosen with it.
+
+    The last one is that of the last stage; the others are those of the stages before, the last of them for all further
+    ones.
+
+    Examples
+    --------
+    >>> rule_of([0.95, 0.8], n_stages=3).in_words(["ham", "spam"])
+    '95 % (stages 1 to 2), 80 % (from stage 3 on)'
+    >>> rule_of([0.95, 0.9, 0.0], n_stages=3)
+    per stage 0.95, then 0.9, then 0
+    """
+    *early, last = bars
+    return RejectRule.of([*([early[min(j, len(early) - 1)]] for j in range(n_stages - 1)), [last]])
+
+
 Threshold: TypeAlias = float | RejectRule
 
 

@@ -48,7 +48,9 @@ def front_frame(front: "Front") -> Any:
         figures["worst_recall"] = front.worst_recall
         figures |= class_columns(front.classes, front.recall, low, high, front.precision)
     if front.thresholds is not None:
-        figures["early_threshold"], figures["last_threshold"] = front.thresholds.T
+        *early, last = front.thresholds.T
+        figures |= {f"early_threshold{f'_{j + 1}' if j else ''}": bars for j, bars in enumerate(early)}
+        figures["last_threshold"] = last
     return data_frame(
         {
             "stages": front.n_stages,

@@ -16,11 +16,15 @@ def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
     'age, sex | blood'
     >>> describe(np.array([0, -1, 1]), ("age", "blood", "sex"))
     'age | sex; never blood'
+    >>> describe(np.array([-1, -1, -1]), ("age", "blood", "sex"))
+    'nothing'
     """
     bought = " | ".join(
         ", ".join(name for name, stage in zip(feature_names, design, strict=True) if stage == j)
         for j in range(int(design.max()) + 1)
     )
+    if not bought:
+        return "nothing"
     never = never_bought(design, feature_names)
     return f"{bought}; never {in_brief(never)}" if never else bought
 

@@ -6,6 +6,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from emsco.prices.errors import ErrorPrices
+
 FeatureSets = NDArray[np.bool_]  # (n_sets, n_units)
 
 
@@ -16,9 +18,10 @@ class StageOutcomes:
     Attributes
     ----------
     confidence : ndarray of shape (n_sets, n_samples)
-        Top class probability.
+        Top class probability; where errors have prices, 1 - expected price / largest price of an error.
     label : ndarray of shape (n_sets, n_samples)
-        Index of the top class; the lowest on a tie.
+        Index of the top class; the lowest on a tie. Where errors have prices, that of least expected price; the number
+        of classes stands for no answer.
     """
 
     confidence: NDArray[np.float64]
@@ -53,8 +56,12 @@ class StageTrainer(Protocol):
         """Return the models of trained sets, for deployment."""
 
 
-def outcomes_of(probabilities: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
-    """Return confidence and label from class probabilities (n_samples, n_classes)."""
+def outcomes_of(
+    probabilities: NDArray[np.float64], errors: ErrorPrices | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Return confidence and label from class probabilities (n_samples, n_classes); by prices of errors, if given."""
+    if errors is not None:
+        return errors.outcomes(probabilities)
     if probabilities.shape[1] == 2:  # twice as fast as argmax, for the most common case
         first, second = probabilities[:, 0], probabilities[:, 1]
         return np.maximum(first, second), (second > first).astype(np.intp)

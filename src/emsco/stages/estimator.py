@@ -14,6 +14,7 @@ from threadpoolctl import ThreadpoolController
 from emsco.checks import n_threads
 from emsco.exceptions import InvalidEstimatorError
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, outcomes_of
+from emsco.stages.logistic import constant_model
 from emsco.stages.problem import Problem
 
 _FEW_ROWS = 20_000
@@ -122,6 +123,8 @@ def _threads() -> Any:
 
 
 def _train(problem: Problem, estimator: Any, columns: NDArray[np.bool_]) -> Any:
+    if not columns.any():
+        return constant_model(problem.y_train, problem.n_classes)
     return estimator.fit(problem.train[columns].T, problem.y_train)
 
 
@@ -134,5 +137,5 @@ def _train_and_score(problem: Problem, estimator: Any, columns: NDArray[np.bool_
             f"predict_proba of {estimator!r} gave {'NaN or inf' if probabilities.shape == expected else 'an array'} of "
             f"shape {probabilities.shape}; wanted finite probabilities of shape {expected}."
         )
-    confidence, label = outcomes_of(probabilities)
+    confidence, label = outcomes_of(probabilities, problem.errors)
     return confidence, label.astype(np.uint8)

@@ -16,6 +16,7 @@ _BOOSTED = {
     "deep": (200, 0.1, 31, 20, 0.05, 1.0, 1.0),
 }
 BOOSTED = tuple(_BOOSTED)
+TREE = "tree"  # a shrunken tree, which races with logistic stages where errors have prices
 
 
 def boosting() -> Any:

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.stages import _logistic as kernel
-from emsco.stages.base import FeatureSets, StageModel, StageOutcomes
+from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, outcomes_of
 from emsco.stages.problem import Problem
 
 _TASKS_PER_THREAD = 4  # enough to even out the load, few enough not to be felt
 _LABEL = np.uint8
+_LEAST_SHARE = 1e-12  # of a class that no training row has
 
 
 class LogisticModel:
@@ -42,6 +43,20 @@ class LogisticModel:
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.intp]:
         """Return the index of the most probable class."""
         return np.asarray(self.predict_proba(X).argmax(axis=1))
+
+
+def constant_model(codes: NDArray[Any], n_classes: int) -> LogisticModel:
+    """Return the model that knows no column: for every row the shares of the classes.
+
+    Examples
+    --------
+    >>> constant_model(np.array([0, 1, 1, 1]), 2).predict_proba(np.empty((1, 0)))
+    array([[0.25, 0.75]])
+    """
+    shares = np.bincount(codes, minlength=n_classes) / codes.size
+    logits = np.log(np.maximum(shares, _LEAST_SHARE))
+    intercept = logits[1:] - logits[:1] if n_classes == 2 else logits
+    return LogisticModel(np.zeros((intercept.size, 0)), intercept)
 
 
 class LogisticTrainer:
@@ -74,6 +89,7 @@ class LogisticTrainer:
         self._gram, self._cross = np.zeros((n_rows, n_rows)), np.zeros((len(classes), n_rows))
         kernel.moments(self._train, self._targets, np.arange(n_rows), self._gram, self._cross)
         self._ridge = 1.0 / C
+        self._errors = problem.errors
         self.n_jobs = n_jobs
         self._pool: ThreadPoolExecutor | None = None  # its threads end with the trainer
         self.memory_dtype = np.dtype((np.float64, (len(classes), len(self._train))))
@@ -109,7 +125,17 @@ class LogisticTrainer:
         label = np.empty(shape, dtype=_LABEL)
         members, starts = self._members(feature_sets)
 
+        def by_price(sets: slice) -> None:
+            for i in range(sets.start, sets.stop):
+                columns = members[starts[i] : starts[i + 1] - 1]
+                weights, intercept = np.ascontiguousarray(memory[i][:, columns]), np.ascontiguousarray(memory[i][:, -1])
+                answers = kernel.predict(self._validation, columns, weights, intercept).T
+                confidence[i], label[i] = outcomes_of(answers, self._errors)
+
         def task(sets: slice) -> None:
+            if self._errors is not None:
+                by_price(sets)
+                return
             kernel.outcomes(
                 self._validation,
                 members,
@@ -129,7 +155,7 @@ class LogisticTrainer:
         if self._pairs is None:
             return [LogisticModel(*each) for each in weights]
         n_columns = (feature_sets @ self._unit_columns).sum(axis=1).tolist()
-        return [product_model(n, *each) for n, each in zip(n_columns, weights, strict=True)]
+        return [product_model(n, *w) if n else LogisticModel(*w) for n, w in zip(n_columns, weights, strict=True)]
 
     def _extended(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return columns with their products, and a last one of ones."""

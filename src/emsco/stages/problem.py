@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.data.encoding import Encoder
+from emsco.prices.errors import ErrorPrices
 from emsco.prices.prices import PriceList
 
 
@@ -23,6 +24,8 @@ class Problem:
     unit_columns : ndarray of shape (n_units, n_encoded)
         Whether a unit yields an encoded column.
     prices : PriceList
+    errors : ErrorPrices or None
+        If errors have prices, stages give the label of least expected price.
     """
 
     train: NDArray[np.float64]
@@ -32,6 +35,7 @@ class Problem:
     n_classes: int
     unit_columns: NDArray[np.bool_]
     prices: PriceList
+    errors: ErrorPrices | None = None
 
     def __post_init__(self) -> None:
         for array in (self.train, self.y_train, self.validation, self.y_validation, self.unit_columns):

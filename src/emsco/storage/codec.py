@@ -21,6 +21,7 @@ from emsco.data.labels import plain_classes
 from emsco.deployed.model import Deployed, Origin
 from emsco.designs.partition import are_designs, check_design, distinct_sets, set_key
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
+from emsco.prices.errors import resolve_errors
 from emsco.prices.prices import PriceList, resolve
 from emsco.promises.guarantee import Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
@@ -28,7 +29,7 @@ from emsco.scoring.front import Certificate, Front, stages_paid
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE
 from emsco.scoring.rejection import RejectRule
 from emsco.stages.base import StageModel
-from emsco.stages.learners import BOOSTED
+from emsco.stages.learners import BOOSTED, TREE
 from emsco.stages.logistic import LogisticModel
 from emsco.stages.problem import unit_membership
 from emsco.storage import container, estimators
@@ -69,7 +70,9 @@ def to_members(deployed: Deployed) -> Members:
     origin, designs, front = deployed.origin, deployed.designs, deployed.front
     if origin.kind not in PARAMETERS:
         raise ModelFileError(f"{origin.kind} cannot be saved; only {' and '.join(PARAMETERS)} can.")
-    parameters = origin.parameters
+    parameters = dict(origin.parameters)
+    if deployed.errors is not None:  # in the order of the classes, whatever form they were given in
+        parameters["errors"] = deployed.errors.table
     given = {name: f"{name}.skops" if is_estimator(parameters[name]) else None for name in ESTIMATORS & set(parameters)}
     record: dict[str, Any] = {
         "written_by": {"emsco": emsco.__version__, "numpy": np.__version__, "scikit-learn": version("scikit-learn")},
@@ -91,7 +94,12 @@ def to_members(deployed: Deployed) -> Members:
         more, found = _front_to_json(deployed, front)
         record |= more
         arrays |= found
-    kind, weights, members = _models_to_members([deployed.models[set_key(units)] for units in distinct_sets(designs)])
+    sets = distinct_sets(designs)
+    if not sets[0].any():  # the empty design: a constant, which comes first
+        constant = deployed.models[set_key(sets[0])]
+        assert isinstance(constant, LogisticModel)
+        arrays["constant"], sets = constant.intercept_, sets[1:]
+    kind, weights, members = _models_to_members([deployed.models[set_key(units)] for units in sets])
     record["models"] = kind
     arrays |= weights
     for name, member in given.items():
@@ -180,6 +188,12 @@ class _Reading:
         if threshold is None:
             threshold = origin.preset.get("threshold")
         policy, rules, promises = self.rules(threshold, classes, designs, front)
+        errors = None
+        if parameters.get("errors") is not None:
+            try:
+                errors = resolve_errors(parameters["errors"], classes)
+            except EmscoError as error:
+                raise damaged(str(error).rstrip(".")) from error
         last = len(designs) - 1
         point = record.whole("point", most=last) if searched else 0
         deployed = Deployed(
@@ -198,6 +212,7 @@ class _Reading:
             promises=promises,
             evaluation=evaluation_from_json(record, designs, classes, front, point),
             notes=record.part("notes").plain(),
+            errors=errors,
         )
         if self.left:
             raise damaged(f"nothing refers to {shown(sorted(self.left))}")
@@ -261,7 +276,8 @@ class _Reading:
         if designs.size * (int(designs.max()) + 1) > _MOST_CELLS:
             raise ModelFileError(f"{len(designs):,} designs of {prices.n_units:,} units are more than can be read.")
         try:
-            for design in designs[~are_designs(designs)]:
+            empty = (designs < 0).all(axis=1) & (self.record.part("parameters").plain().get("errors") is not None)
+            for design in designs[~are_designs(designs) & ~empty]:
                 check_design(design, prices.unit_names)  # says what is wrong
         except EmscoError as error:
             raise damaged(str(error).rstrip(".")) from error
@@ -269,11 +285,16 @@ class _Reading:
 
     def models(self, designs: IntArray, encoder: Encoder, prices: PriceList, n_classes: int) -> dict[bytes, StageModel]:
         """Return the models of the feature sets that the designs need; these come in the order of the sets."""
-        sets = distinct_sets(designs)
+        sets, constant = distinct_sets(designs), {}
+        n_logits = 1 if n_classes == 2 else n_classes
+        if not sets[0].any():
+            intercept = self.array("constant", "<f8", n_logits)
+            if not (np.abs(intercept) <= _LARGEST_WEIGHT).all():
+                raise damaged("weights are not finite")
+            constant, sets = {set_key(sets[0]): LogisticModel(np.zeros((n_logits, 0)), intercept)}, sets[1:]
         widths = (sets @ unit_membership(encoder, prices)).sum(axis=1).tolist()
         models: list[StageModel]
         if self.record.text("models") == "logistic":
-            n_logits = 1 if n_classes == 2 else n_classes
             weights = self.array("weights", "<f8", n_logits * sum(widths))
             intercepts = self.array("intercepts", "<f8", len(sets), n_logits)
             if not all((np.abs(numbers) <= _LARGEST_WEIGHT).all() for numbers in (weights, intercepts)):
@@ -288,7 +309,7 @@ class _Reading:
                 estimators.check_model(models[-1], name, n_columns=width, n_classes=n_classes)
         else:
             self.record.refuse("models", "logistic or skops")
-        return dict(zip(map(set_key, sets), models, strict=True))
+        return constant | dict(zip(map(set_key, sets), models, strict=True))
 
     def front(self, designs: IntArray, prices: PriceList, classes: NDArray[Any]) -> Front:
         n = len(designs)
@@ -312,8 +333,10 @@ class _Reading:
             certificate = Certificate(**counts, seconds=part.number("seconds", 0), proven=part.flag("proven"))
         paid = stages_paid(designs, prices, reached.shape[1])
         objectives, maximise, values = self.objectives(figures)
-        thresholds = self.array("thresholds", "<f8", n, 2) if "arrays/thresholds.npy" in self.left else None
-        if thresholds is not None and not ((thresholds >= 0) & (thresholds <= 1)).all():
+        thresholds = self.array("thresholds", "<f8", n, None) if "arrays/thresholds.npy" in self.left else None
+        if thresholds is not None and not (
+            ((thresholds >= 0) & (thresholds <= 1)).all() and 2 <= thresholds.shape[1] <= max(prices.n_units, 2)
+        ):
             raise damaged("thresholds of the front are no probabilities")
         for array in (designs, *figures.values(), n_ties, reached, paid, values):
             array.setflags(write=False)
@@ -432,8 +455,8 @@ def _learning(record: Fields) -> dict[str, Any]:
     elif validation not in (None, "given"):
         learning.refuse("validation", "a number of folds, a share or given")
     learner = learning.raw("learner") if "learner" in learning else None
-    if learner is not None and learner not in BOOSTED:
-        learning.refuse("learner", f"one of {', '.join(BOOSTED)}")
+    if learner is not None and learner not in (*BOOSTED, TREE):
+        learning.refuse("learner", f"one of {', '.join((*BOOSTED, TREE))}")
     flags = {name: learning.flag(name) for name in ("finished", "retrained", "other_thresholds") if name in learning}
     return {"encoding": encoding, "C": C, "validation": validation, "learner": learner, **flags}
 

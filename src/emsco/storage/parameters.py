@@ -22,6 +22,7 @@ SEARCHED = "EMSCOClassifier"
 # Parameters of the estimators that can be saved, with what a file that does not know one means.
 PARAMETERS: dict[str, dict[str, Any]] = {
     SEARCHED: {
+        "errors": None,
         "costs": None, "threshold": None, "objectives": None, "choose": None, "preset": "best", "search": None,
         "max_stages": None, "removal": None, "encoding": None, "C": None, "products": False, "estimator": None,
         "final_estimator": None, "calibration": None, "validation": None, "refit": False, "random_state": None,
@@ -65,6 +66,8 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
             record[name] = {str(key): _choice_to_json(f"choose[{key!r}]", item) for key, item in value.items()}
         elif name == "objectives" and value is not None:
             record[name] = _objectives_to_json(value)
+        elif name == "errors" and value is not None:
+            record[name] = np.asarray(value, dtype=np.float64).tolist()
         elif name == "random_state" and not isinstance(value, int | np.integer):
             record[name] = None
         elif not (name in ESTIMATORS and is_estimator(value)) and not (
@@ -95,6 +98,11 @@ def parameters_from_json(record: Fields, known: Collection[str]) -> dict[str, An
             parameters[name] = _choose_from_json(record.part(name))
         elif name == "objectives" and value is not None:
             parameters[name] = _objectives_from_json(record)
+        elif name == "errors" and value is not None:
+            rows = record.items(name)
+            if not all(isinstance(row, list) and _are(row, float) and len(row) == len(rows[0]) for row in rows):
+                record.refuse(name, "a matrix of prices")
+            parameters[name] = rows
         elif name == "n_jobs" and value is not None:
             parameters[name] = record.whole(name, -(2**15), 2**15) or record.refuse(name, "workers")
         elif isinstance(value, dict | list):

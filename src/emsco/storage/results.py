@@ -20,7 +20,7 @@ def evaluation_to_json(evaluation: Any, designs: IntArray, n_classes: int) -> di
     """Return the counts of an evaluation, which must be one of these designs."""
     if evaluation is None:
         return None
-    n_stages = stage_counts(designs).tolist()
+    n_stages = np.maximum(stage_counts(designs), 1).tolist()
     if (
         not isinstance(evaluation, Evaluation)
         or len(evaluation.classes) != n_classes
@@ -44,7 +44,7 @@ def evaluation_from_json(
     points = part.parts("points")
     if len(points) != len(designs):
         part.refuse("points", f"a list of {len(designs)}")
-    for result, n_stages in zip(points, stage_counts(designs).tolist(), strict=True):
+    for result, n_stages in zip(points, np.maximum(stage_counts(designs), 1).tolist(), strict=True):
         _check_result(result, n_stages, classes.size)
     for name in ("everything", "always"):
         _check_result(part.part(name), 1, classes.size)

@@ -1,6 +1,6 @@
 """The true Pareto frontier, with a certificate: every design is looked at, or proven not to need a look."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -23,6 +23,7 @@ from emsco.search.exact.lattice import (
     all_bits,
     bytes_needed,
 )
+from emsco.search.exact.money import check_few_units, prove_money
 from emsco.search.exact.ties import TiedDesigns
 
 # One thread and 192 validation rows: all designs are looked at where there are few; where there are many, the work is
@@ -63,6 +64,9 @@ class Exact:
 
     def check(self, task: Task) -> None:
         """Raise unless a frontier of such designs can be proven."""
+        if task.errors is not None:
+            check_few_units(task.prices.n_units)
+            return
         if task.rule.n_rows > 1:
             raise InvalidParameterError(
                 f"cannot be exact with a threshold per stage ({task.rule}); search best-first (BestFirst) or by "
@@ -83,6 +87,8 @@ class Exact:
         Raise ``OutOfMemoryError`` if that takes more than ``max_bytes``, and these are less than the usual bound.
         """
         task = judge.task
+        if task.errors is not None:
+            return self._search_money(judge, run)
         if run.journal is not None:
             run.journal.begin(type(self).__name__)
         space: dict[str, Any] = {"max_stages": task.max_stages, "removal": task.removal, "n_jobs": run.n_jobs}
@@ -98,6 +104,17 @@ class Exact:
         ended = f"of {proof.certificate.n_designs:,} designs {proof.ended}" if proof.ended else ""
         n_sets, timed = 2**task.prices.n_units - 1, proof.ended == OUT_OF_TIME and ends < deadline
         return Searched(proof.front(judge), self, 0, n_sets, run.seconds, ended, timed)
+
+    def _search_money(self, judge: Judge, run: Run) -> Searched:
+        """Prove the frontier of money for tests and money for errors."""
+        deadline = inf if self.time_limit is None else run.started + self.time_limit
+        ends = inf if run.pace is None else perf_counter() + run.pace.left()
+        proof = prove_money(judge, deadline=min(deadline, ends), started=run.started)
+        front = judge.task.front(proof.designs, judge.tally(proof.designs))
+        ended = "" if proof.certificate.proven else f"of {proof.certificate.n_designs:,} designs {OUT_OF_TIME}"
+        certified = replace(front, certificate=proof.certificate)
+        n_sets, timed = 2**judge.task.prices.n_units, bool(ended) and ends < deadline
+        return Searched(certified, self, 0, n_sets, run.seconds, ended, timed)
 
 
 class OutOfMemoryError(Exception):

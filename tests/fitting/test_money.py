@@ -1,0 +1,152 @@
+"""One purse: designs and bars of least money, from fit to decisions, sessions and files."""
+
+import numpy as np
+from numpy.testing import assert_allclose, assert_array_equal
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+import emsco
+from emsco import EMSCOClassifier, Exact
+from emsco.datasets import load_cost_sensitive
+from emsco.deployed.session import Accept, Acquire, Reject
+from emsco.exceptions import InvalidParameterError, InvalidPricesError
+from emsco.fitting._money import least_money
+
+ERRORS = {"well": {"sick": 10}, "sick": {"well": 90}}
+
+
+def _example():
+    """A smear at 1 and a culture at 5; 60 rows with a clear smear, one of them sick, and 40 others, 16 of them sick."""
+    smear = np.repeat([0.0, 1.0], [60, 40])
+    sick = np.zeros(100, dtype=bool)
+    sick[[0, *range(60, 76)]] = True
+    return np.column_stack([smear, sick.astype(float)]), np.where(sick, "sick", "well")
+
+
+@pytest.fixture(scope="module")
+def worked():
+    X, y = _example()
+    clf = EMSCOClassifier([1, 5], errors=ERRORS, estimator=DecisionTreeClassifier(random_state=0), random_state=0)
+    return clf.fit(X, y, X, y)
+
+
+def test_the_worked_example_comes_out_as_by_hand(worked):
+    # Smear clear: "well" costs 1/60 x 90 = 1.5. Otherwise "sick" costs 24/40 x 10 = 6, so the culture at 5 is bought.
+    assert_array_equal(worked.design_, [0, 1])
+    assert_allclose(worked.front_.mean_cost[worked.point_], 1 + 0.4 * 5)
+    assert_allclose(worked.front_.total[worked.point_], 1 + 0.4 * 5 + 0.01 * 90)
+    X, y = _example()
+    decided = worked.decide(X)
+    paid = np.where(X[:, 0] == 0, 1.0, 6.0)
+    assert_array_equal(decided.cost, paid)
+    assert_array_equal(decided.label[60:], y[60:])
+    assert (decided.label[:60] == "well").all()
+
+
+def test_a_session_of_the_worked_example_buys_what_decide_buys(worked):
+    clear = worked.session()
+    clear.give({"x0": 0})
+    assert clear.step().label == "well"
+    other = worked.session()
+    other.give({"x0": 1})
+    assert isinstance(other.step(), Acquire)
+    other.give({"x1": 1})
+    assert other.step() == Accept("sick", 1.0, 6.0, 1)
+
+
+def test_sessions_and_a_file_decide_as_the_classifier_does(tmp_path):
+    data = load_cost_sensitive("heart", level="high")
+    X, y = data.data, data.target.to_numpy()
+    clf = EMSCOClassifier(data.prices, errors=data.errors, random_state=0).fit(X, y)
+    clf.save(tmp_path / "model.emsco")
+    loaded = emsco.load(tmp_path / "model.emsco")
+    decided = clf.decide(X)
+    assert decided.conclusive.all()
+    for other in (loaded.decide(X), clf.decide(X.iloc[:, ::-1])):
+        assert_array_equal(other.label, decided.label)
+        assert_array_equal(other.cost, decided.cost)
+        assert_array_equal(other.confidence, decided.confidence)
+    for i in range(0, len(X), 29):
+        session = loaded.session()
+        session.give(X.iloc[i].to_dict())
+        assert session.step() == Accept(decided.label[i], decided.confidence[i], decided.cost[i], decided.stage[i])
+    assert_allclose(loaded.front_.total, clf.front_.total)
+    assert_array_equal(loaded.predict(X), decided.label)
+
+
+def test_cheap_errors_make_the_empty_design_best(tmp_path):
+    data = load_cost_sensitive("breast", level="low")
+    X, y = data.data, data.target.to_numpy()
+    clf = EMSCOClassifier(data.prices, errors=data.errors, random_state=0).fit(X, y)
+    constant = int(data.errors[y].sum(axis=0).argmin())
+    clf.save(tmp_path / "model.emsco")
+    for model in (clf, emsco.load(tmp_path / "model.emsco")):
+        decided = model.decide(X)
+        assert not (model.design_ >= 0).any()
+        assert (decided.label == constant).all()
+        assert (decided.cost == 0).all()
+        assert model.session().step().label == constant
+    assert clf.front_.mean_cost[clf.point_] == 0
+    assert clf.stages_[0].features == ()
+
+
+def test_no_answer_is_given_where_it_is_cheapest():
+    X, y = _example()
+    errors = {true: {**prices, "reject": 4.5} for true, prices in ERRORS.items()}
+    tree = DecisionTreeClassifier(random_state=0)
+    clf = EMSCOClassifier([1, 5], errors=errors, estimator=tree, random_state=0).fit(X, y, X, y)
+    decided = clf.decide(X)
+    assert_array_equal(decided.conclusive, X[:, 0] == 0)  # 6 for a label, 5 for the culture, 4.5 for no answer
+    assert_array_equal(decided.cost, np.ones(100))
+    assert_allclose(clf.front_.total[clf.point_], 1 + 0.9 + 0.4 * 4.5)
+    session = clf.session()
+    session.give({"x0": 1})
+    assert session.step() == Reject(decided.confidence[60], 1.0, 0, "sick")
+
+
+def test_the_front_is_over_money_for_tests_and_for_errors(worked):
+    front = worked.front_
+    assert front.objectives == ("cost", "loss")
+    tests, errors = front.values.T
+    for i in range(len(front)):
+        better = (tests <= tests[i]) & (errors <= errors[i]) & ((tests < tests[i]) | (errors < errors[i]))
+        assert not better.any()
+    assert worked.front_.total.argmin() == worked.point_
+
+
+def test_an_exact_search_ends_at_the_same_design():
+    X, y = _example()
+    tree = DecisionTreeClassifier(random_state=0)
+    clf = EMSCOClassifier([1, 5], errors=ERRORS, estimator=tree, search=Exact(), random_state=0).fit(X, y, X, y)
+    assert_array_equal(clf.design_, [0, 1])
+    assert clf.search_ == Exact()
+
+
+def test_bars_found_backwards_are_the_best_of_all_for_two_stages():
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 6, size=(2, 40)).astype(np.uint8)
+    price = rng.integers(0, 9, size=(2, 40)).astype(float)
+    bars, money = np.zeros((1, 2), dtype=np.int64), np.empty((1, 40))
+    least_money(np.array([[0, 1]]), np.array([2]), np.array([[1.0, 2.0]]), level, price, 6, 2, bars, money)
+    of_each = [np.where(level[0] <= bar, price[0], price[1] + 2.0).sum() + 40 for bar in range(6)]
+    assert_allclose(money.sum(), min(of_each))
+    assert_allclose(of_each[bars[0, 0]], min(of_each))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "said"),
+    [
+        ({"threshold": 0.9}, InvalidParameterError, "threshold must be None where errors have prices"),
+        ({"objectives": ["cost", "accuracy"]}, InvalidParameterError, "objectives must be None where errors"),
+        ({"errors": [[0, 1, 2]]}, InvalidPricesError, "errors must be a matrix"),
+    ],
+)
+def test_settings_that_contradict_prices_of_errors_are_refused(parameters, error, said):
+    X, y = _example()
+    with pytest.raises(error, match=said):
+        EMSCOClassifier([1, 5], **{"errors": ERRORS, **parameters}).fit(X, y)
+
+
+def test_a_threshold_set_after_fit_is_refused(worked):
+    with pytest.raises(InvalidParameterError, match="errors have prices"):
+        worked.deployed_.with_threshold(0.9)
