@@ -49,7 +49,9 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     X, y = mixed_cases()
     heart, truth = HEART.data, HEART.target.to_numpy()
-    searched = fixed(HEART.prices, search=Evolution(population_size=40, max_generations=4, init_rate=0.5), random_state=0)
+    searched = fixed(
+        HEART.prices, search=Evolution(population_size=40, max_generations=4, init_rate=0.5), random_state=0
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = {

@@ -407,6 +407,8 @@ def search(settings: Settings, judge: Judge, run: Run, setup: Setup, pace: Limit
             at_once = np.zeros((1, judge.task.prices.n_units), dtype=np.int64)
             front = judge.task.front(at_once, judge.tally(at_once))
         ended = f"{OUT_OF_TIME} before its first designs were there"
+        if isinstance(searching, Auto):
+            searching = searching.picked(judge.task, fast=judge.fast)
         searched = Searched(front, searching, 0, judge.cache.n_trained, run.seconds, ended, out_of_time=True)
     unproven = "" if searched.front.certificate is None else ", not proven"
     kind = "exact search" if unproven else "search"
