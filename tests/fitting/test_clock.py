@@ -10,11 +10,12 @@ from numpy.testing import assert_array_equal
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Guarantee
+from emsco import BestFirst, EMSCOClassifier, Evolution, Exact, Guarantee, load
 from emsco.exceptions import InvalidParameterError, SearchInterruptedWarning, TimeLimitWarning
 from emsco.fitting import clock as clocks
 from emsco.fitting import pipeline, progress, training
 from emsco.fitting.clock import PHASES, Clock, Speed
+from emsco.search.auto import Auto
 from emsco.search.base import TimeUpError
 from emsco.stages.estimator import EstimatorTrainer
 from emsco.stages.logistic import LogisticTrainer
@@ -324,6 +325,17 @@ def test_the_more_time_there_is_the_better_is_the_front(slow):
     ]
     assert len(clfs[0].front_) < len(clfs[1].front_)
     assert len(clfs[0].timed_out_) > len(clfs[1].timed_out_)
+
+
+def test_a_search_that_ends_before_its_first_designs_is_named_in_the_file(monkeypatch, tmp_path):
+    def too_late(*_):
+        raise TimeUpError
+
+    monkeypatch.setattr(Auto, "search", too_late)
+    X, y = table()
+    clf = quietly(EMSCOClassifier(np.arange(1, 7), final_estimator="search", random_state=0), X, y)
+    clf.save(tmp_path / "m.emsco")
+    assert type(load(tmp_path / "m.emsco").search_) is type(clf.search_) is not Auto
 
 
 @pytest.mark.parametrize("wrong", [0, -1, "1 min", True, np.inf, np.nan])

@@ -305,3 +305,27 @@ def test_a_case_goes_on_when_the_model_is_replaced(open_page, service, folder):
     assert "Stage 1 of 3" not in page.inner_text("#question-h")
     assert all("409" in said for said in page.troubles)
     page.troubles.clear()
+
+
+def test_a_comma_is_no_part_of_a_number_and_an_odd_one_is_asked_back(open_page):
+    page = open_page("/?model=heart")
+    expect(page.locator("#form .field").first).to_be_visible(timeout=30_000)
+    field = page.locator(".field", has=page.locator("input[inputmode=decimal]")).first
+    field.locator("input[inputmode=decimal]").fill("38,1")
+    page.click("button.main")
+    expect(field.locator(".error")).to_have_text("Write 38.1, with a point.", timeout=30_000)
+    field.locator("input[inputmode=decimal]").fill("-60000000")
+    expect(field.locator(".hintline")).to_contain_text("Is that right?")
+
+
+def test_no_truth_is_preselected(open_page):
+    page = open_page("/?model=mixed")
+    finish(page, CASE)
+    assert page.locator("#truth").input_value() == ""
+
+
+@pytest.mark.parametrize("place", ["/", "/live", "/explore"])
+def test_the_address_of_a_model_that_is_gone_opens_no_other(service, place):
+    answer = httpx2.get(service.url + place, params={"model": "nope"})
+    assert answer.status_code == 404
+    assert "there is no model of this name" in answer.json()["detail"]

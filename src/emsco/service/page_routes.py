@@ -21,18 +21,20 @@ def add_pages(app: FastAPI, service: Service) -> None:
         headers = {"Content-Security-Policy": policy, "Cache-Control": "no-store"}
         return Response(page, headers=headers, media_type=_HTML)
 
-    def page(place: str) -> Response:
+    def page(place: str, model: str | None) -> Response:
+        if model is not None:
+            service.shelf.get(model)  # the address of a model that is gone opens no other
         return respond(*page_of(place, list(service.shelf.served), outcomes=service.store is not None))
 
-    @app.get("/", tags=["pages"], include_in_schema=False)
-    async def decide_page() -> Response:
+    @app.get("/", tags=["pages"], include_in_schema=False, responses=problems(404))
+    async def decide_page(model: str | None = None) -> Response:
         """Show the page to decide a case on."""
-        return page("/")
+        return page("/", model)
 
-    @app.get("/live", tags=["pages"], include_in_schema=False)
-    async def live_page() -> Response:
+    @app.get("/live", tags=["pages"], include_in_schema=False, responses=problems(404))
+    async def live_page(model: str | None = None) -> Response:
         """Show the page of what happens now."""
-        return page("/live")
+        return page("/live", model)
 
     @app.get("/explore", tags=["pages"], include_in_schema=False, responses=problems(404))
     async def explore(model: str | None = None) -> Response:

@@ -81,7 +81,7 @@ function field(column, k) {
   } else {
     const numeric = column.type === "number";
     const input = h("input", {
-      type: numeric ? "number" : "text", id, step: numeric ? "any" : null, inputmode: numeric ? "decimal" : null,
+      type: "text", id, inputmode: numeric ? "decimal" : null, // a number field drops a comma: 38,1 would be 381
       list: numeric ? null : `${id}-list`, maxlength: numeric ? null : 4096, "aria-describedby": `${id}-hint ${id}-error`,
       value: before === undefined ? null : String(before),
     });
@@ -109,11 +109,25 @@ function field(column, k) {
   return box;
 }
 
+/** What is wrong with the text of a number; nothing if it is one. */
+function wrongNumber(text) {
+  if (/^[+-]?\d+,\d+$/.test(text)) return `Write ${text.replace(",", ".")}, with a point.`;
+  return Number.isFinite(Number(text)) ? "" : "This is not a number.";
+}
+
+/** Whether a number is beyond what training had: its range, or four standard deviations. */
+function isOdd({ range, usual }, value) {
+  if (!Number.isFinite(value) || !(range || usual)) return false;
+  const more = range ? 0 : (usual[1] - usual[0]) / 2;
+  const [low, high] = range || usual;
+  return value < low - more || value > high + more;
+}
+
 /** Say if a number is beyond what training had; it is taken all the same. */
 function drawOdd(column, input, hint) {
-  const value = input.valueAsNumber;
-  const odd = column.range && Number.isFinite(value) && (value < column.range[0] || value > column.range[1]);
-  hint.classList.toggle("odd", Boolean(odd));
+  const text = input.value.trim();
+  const odd = text !== "" && isOdd(column, Number(text));
+  hint.classList.toggle("odd", odd);
   hint.textContent = odd ? `Is that right? ${rangeWords(column)}` : rangeWords(column);
 }
 
@@ -155,10 +169,10 @@ function readForm() {
     if (box.querySelector("[data-missing]").checked) read.unavailable.push(name);
     else {
       const chosen = box.querySelector("input[type=radio]:checked");
-      const input = box.querySelector("input[type=number], input[type=text]");
+      const input = box.querySelector("input[type=text]");
       const text = chosen ? chosen.value : input ? input.value.trim() : "";
-      if (input && input.validity.badInput) said = "This is not a number.";
-      else if (text === "") said = choicesOf(column) ? "Choose one, or say that it is not available." : "Fill it in, or say that it is not available.";
+      if (text === "") said = choicesOf(column) ? "Choose one, or say that it is not available." : "Fill it in, or say that it is not available.";
+      else if (column.type === "number" && wrongNumber(text)) said = wrongNumber(text);
       else read.values[name] = column.type === "number" ? Number(text) : text;
     }
     box.classList.toggle("wrong", Boolean(said));
@@ -271,7 +285,8 @@ function drawDecision() {
 
 /** When the truth is known, it can be sent at once. */
 function truthForm(decision) {
-  const select = h("select", { id: "truth" }, model.classes.map((label, k) => h("option", { value: k }, String(label))));
+  const labels = model.classes.map((label, k) => h("option", { value: k }, String(label)));
+  const select = h("select", { id: "truth", required: true }, h("option", { value: "" }, "choose"), labels);
   const said = h("p", { role: "status" });
   const button = h("button", { type: "submit", class: "quiet" }, "Send");
   const form = h("form", null, h("label", { for: "truth" }, "True label"), select, button, said);
