@@ -226,7 +226,7 @@ def front_of(purse: Purse, priced: Priced, chosen: int) -> tuple[Front, int]:
 
     Its designs are those that cost least if errors cost more, or less, than their prices, with the bars that suit that.
     """
-    parts = [Priced(*(array[[chosen]] for array in (priced.designs, priced.bars, priced.money)))]
+    parts = [Priced(priced.designs[[chosen]], priced.bars[[chosen]], priced.money[[chosen]])]
     for ratio in _RATIOS:
         again = priced if ratio == 1.0 else purse.priced(priced.designs, ratio)
         best = np.argsort(again.money, kind="stable")[:_EACH]

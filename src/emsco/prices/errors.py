@@ -86,7 +86,7 @@ class ErrorPrices:
         return self.largest * (1.0 - confidence)
 
 
-def resolve_errors(errors: Any, classes: Sequence[Any]) -> ErrorPrices:
+def resolve_errors(errors: Any, classes: Sequence[Any] | NDArray[Any]) -> ErrorPrices:
     """Return the prices of errors that a user gave, for these classes.
 
     Parameters
