@@ -20,6 +20,7 @@ OPTIONS = {  # a parameter of the library, and the option that sets it
     "confidence": "--confidence",
     "costs": "--costs",
     "encoding": "--encoding",
+    "errors": "--errors",
     "estimator": "--estimator",
     "final_estimator": "--final",
     "max_cost": "--max-cost",

@@ -15,7 +15,7 @@ class ShrunkenTree(DecisionTreeClassifier):  # type: ignore[misc]
 
     Examples
     --------
-    >>> tree = ShrunkenTree(min_samples_leaf=1).fit(np.array([[0.0], [0.0], [1.0], [1.0]]), [0, 0, 1, 1])
+    >>> tree = ShrunkenTree(min_samples_leaf=1).fit([[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1])
     >>> tree.predict_proba([[0.0]]).round(3).tolist()
     [[0.667, 0.333]]
     """
