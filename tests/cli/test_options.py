@@ -48,6 +48,7 @@ def parameters_of_fit():
         **{name: {name: value} for name, value in wrong.items()},
         **{name: {"choose": {name: value}} for name, value in choices.items()},
         "one_standard_error": {"choose": simple},
+        "errors": {"errors": [[0, -1], [1, 0]], "threshold": None},
         "overhead": {"costs": Prices(price=PRICES, overhead=-1)},
         "parallel": {"costs": Prices(price=PRICES, parallel=3)},
     }

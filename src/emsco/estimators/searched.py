@@ -333,7 +333,7 @@ class EMSCOClassifier(StagedClassifier):
 
     @property
     def learner_(self) -> str:
-        """The learner of the stages: "logistic", "given", "tree", or boosted trees: "light", "medium", "deep"."""
+        """What the stages in use are, such as "logistic", "tree" or "deep"."""
         origin = self.deployed_.origin
         final = origin.parameters["final_estimator"] if origin.finished else None
         given = origin.parameters["estimator"] is not None or final not in (None, "auto", "search")
