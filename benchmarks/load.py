@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+import gc
 from time import perf_counter
 
 import numpy as np
@@ -114,13 +115,20 @@ async def steady(port: int, requests: Sequence[bytes], *, rate: float, seconds: 
         finally:
             free.put_nowait(connection)
 
-    tasks = []
-    for i, moment in enumerate(moments.tolist()):
-        delay = moment - (perf_counter() - began)
-        if delay > 0:
-            await asyncio.sleep(delay)
-        tasks.append(asyncio.create_task(one(i, moment)))
-    await asyncio.gather(*tasks)
+    tasks: set[asyncio.Task[None]] = set()
+    gc.collect()
+    gc.disable()  # a pause of this client would be counted as one of the service
+    try:
+        for i, moment in enumerate(moments.tolist()):
+            delay = moment - (perf_counter() - began)
+            if delay > 0:
+                await asyncio.sleep(delay)
+            task = asyncio.create_task(one(i, moment))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        await asyncio.gather(*tasks)
+    finally:
+        gc.enable()
     result.seconds = perf_counter() - began
     while not free.empty():
         free.get_nowait().close()

@@ -202,3 +202,16 @@ def test_ids_of_two_decisions_differ(client):
     ids = {ask(client, "mixed", values=row)["decision"]["id"] for _ in range(20)}
     assert len(ids) == 20
     assert all(np.char.str_len(list(ids)) == 38)
+
+
+def test_a_category_that_training_did_not_have_is_named(client):
+    known = {"age": 50, "smokes": 0, "country": "FR"}
+    assert "unseen" not in client.post("/models/mixed/next", json={"values": known}).json()
+    known["country"] = "XX"
+    assert client.post("/models/mixed/next", json={"values": known}).json()["unseen"] == ["country"]
+
+
+def test_every_problem_with_a_body_says_which_field_or_that_it_is_the_body(client):
+    answer = client.post("/models/mixed/next", json={"values": {"age": "old"}})
+    assert answer.status_code == 422
+    assert answer.json()["errors"] == [{"field": "", "detail": answer.json()["detail"]}]

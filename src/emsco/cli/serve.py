@@ -1,5 +1,6 @@
 """``emsco serve``: models behind HTTP."""
 
+from importlib.util import find_spec
 import os
 from pathlib import Path
 from typing import Any
@@ -61,11 +62,8 @@ def serve(models: tuple[str, ...], **options: Any) -> int:
     """
     for name in _THREADS:  # before numpy is loaded: many cases are decided at once, so each has one thread
         os.environ.setdefault(name, "1")
-    try:
-        import fastapi  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise click.UsageError("the service needs additional packages: pip install 'emsco[serve]'") from error
+    if not all(map(find_spec, ("fastapi", "uvicorn"))):  # not imported here: the workers do it
+        raise click.UsageError("the service needs additional packages: pip install 'emsco[serve]'")
     from emsco.service.server import serve as run
     from emsco.service.settings import Limits, Settings
 

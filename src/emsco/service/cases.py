@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from emsco.data.encoding import CategoryCode
 from emsco.deployed.explain import Explanation, explain
 from emsco.deployed.session import Accept, Acquire, Reject, Session
 from emsco.service.bodies import check_number, check_texts
@@ -56,9 +57,24 @@ def answer_of(served: Served, session: Session, *, explained: bool, decision_id:
             answer["decision"] = _decision(served, label, label, confidence, stage, cost, decision_id)
         case Reject(confidence, cost, stage, best_guess):
             answer["decision"] = _decision(served, None, best_guess, confidence, stage, cost, decision_id)
+    unseen = unseen_columns(served, session.state["given"])
+    if unseen:
+        answer["unseen"] = unseen
     if explained:
         answer["explanation"] = explanation_record(explain(served.model, session))
     return answer
+
+
+def unseen_columns(served: Served, given: Mapping[str, Any]) -> list[str]:
+    """Return the columns whose value is a category that training did not have."""
+    return [
+        code.name
+        for codes in served.codes_by_stage
+        for code in codes
+        if isinstance(code, CategoryCode)
+        and (value := given.get(code.name)) is not None
+        and value not in code.positions
+    ]
 
 
 def _decision(

@@ -15,17 +15,17 @@ def live_record(served: Served, totals: Mapping[Key, float], watched: Mapping[st
     """Return counts of the version in use, what was expected, and what is watched."""
     n_stages = len(served.paid)
     exits, labels = np.zeros(n_stages, dtype=np.int64), dict.fromkeys(map(str, served.classes), 0)
-    n_rejected = 0
+    n_rejected, cost = 0, 0.0
     for key, n in totals.items():
         if key[:3] != ("decided", served.name, served.version):
             continue
+        cost += n * served.paid[int(key[3])]
         if key[4]:
             exits[int(key[3])] += int(n)
             labels[str(served.classes[int(key[4])])] += int(n)
         else:
             n_rejected += int(n)
     n_cases = int(exits.sum()) + n_rejected
-    cost = float(np.dot(exits, served.paid)) + n_rejected * served.paid[-1]
     watched = watched if watched is not None and watched["version"] == served.version else None
     return {
         "model": served.name,

@@ -23,7 +23,7 @@ class ProblemError(Exception):
     detail : str
         What is wrong with this request, and what to do.
     errors : sequence of mapping
-        Of each field that is wrong, its name (``field``) and what is wrong (``detail``).
+        Of each field that is wrong, its name (``field``; empty: the body as a whole) and what is wrong (``detail``).
     headers : mapping of str to str
         Further headers of the response.
     """
@@ -50,8 +50,8 @@ class ProblemError(Exception):
             "status": self.status,
             "detail": self.detail,
         }
-        if self.errors:
-            record["errors"] = list(self.errors)
+        if self.errors or self.status == HTTPStatus.UNPROCESSABLE_ENTITY:
+            record["errors"] = list(self.errors) or [{"field": "", "detail": self.detail}]
         if inference:
             record["error"] = self.detail
         return json.dumps({**record, "request_id": request_id}).encode()

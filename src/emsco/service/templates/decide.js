@@ -406,9 +406,17 @@ function drawSoFar() {
   byId("again").hidden = Boolean(decision) || (!Object.keys(known.values).length && !known.unavailable.length);
 }
 
+/** Say if a category is one that training did not have; it is taken all the same, as one of which nothing is known. */
+function drawUnseen() {
+  const { unseen } = answer;
+  byId("unseen").hidden = !unseen;
+  byId("unseen").textContent = unseen ? `Training did not have the value given for ${unseen.join(", ")}. Is it right?` : "";
+}
+
 function draw() {
   byId("text").hidden = true;
   drawSoFar();
+  drawUnseen();
   if (answer.decision) drawDecision();
   else drawQuestion();
 }

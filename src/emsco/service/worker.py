@@ -1,0 +1,189 @@
+"""A process that serves: the application behind its HTTP server, until it is told to end."""
+
+import asyncio
+import gc
+import logging
+import os
+from pathlib import Path
+import signal
+import socket
+import sys
+import time
+from types import FrameType
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from emsco.exceptions import EmscoError, InvalidParameterError, printable
+from emsco.service.app import create_app
+from emsco.service.core import Service
+from emsco.service.logs import Log
+from emsco.service.settings import Limits, Settings
+
+_LONGEST_HEAD = 2**16  # bytes of a request before its body
+_KEEP_ALIVE = 75  # seconds; longer than proxies keep a connection, so that they close it and not the service
+
+
+def unusable(settings: Settings, error: Exception) -> InvalidParameterError:
+    """Return what to say of an address that cannot be used."""
+    said = getattr(error, "strerror", None) or error
+    return InvalidParameterError(f"{settings.host}, port {settings.port}, cannot be listened at: {said}.")
+
+
+def work(settings: Settings, listening: socket.socket) -> int:
+    """Serve in this process, the only one; return its exit code."""
+    service = Service(settings)
+    service.fill()
+    _run(service, listening, None)
+    return 0
+
+
+def _run(service: Service, listening: socket.socket, parent: int | None) -> None:
+    settings = service.settings
+    _log_as_json(service.log)
+    try:
+        listening.listen(2048)
+    except OSError as error:
+        raise unusable(settings, error) from error
+    config = uvicorn.Config(
+        create_app(service),
+        http=_protocol(settings.limits),
+        loop="auto",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=max(round(settings.drain_seconds), 1),
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
+    )
+    gc.collect()
+    gc.freeze()  # modules and models stay: no collection has to walk them
+    _Server(config, service, parent).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """A server that says on its readiness that it will end, before it does.
+
+    Parameters
+    ----------
+    config : uvicorn.Config
+    service : Service
+    parent : int or None
+        The process that watches over this one; without it, this one ends.
+    """
+
+    def __init__(self, config: uvicorn.Config, service: Service, parent: int | None) -> None:
+        super().__init__(config)
+        self._service = service
+        self._parent = parent
+        self._end = 0.0
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begin to end; a second signal, or Ctrl-C, ends at once."""
+        if self._service.draining or sig == signal.SIGINT:
+            self.force_exit = self.should_exit
+            self.should_exit = True
+            return
+        self._service.draining = True
+        self._end = time.monotonic() + self._service.settings.drain_delay
+
+    async def on_tick(self, counter: int) -> bool:
+        """Do what is to be done ten times a second; return whether to end."""
+        if self._parent is not None and os.getppid() != self._parent:
+            self.should_exit = True
+        if self._service.draining and time.monotonic() >= self._end:
+            self.should_exit = True
+        return await super().on_tick(counter)
+
+
+def _protocol(limits: Limits) -> type[asyncio.Protocol]:
+    """Return the HTTP protocol, with limits on connections, and on the head of a request: its time and its length."""
+
+    class Protocol(HttpToolsProtocol):
+        _patience: asyncio.TimerHandle | None = None  # None: the head is complete
+        _n_bytes = 0  # of the head so far
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            if len(self.connections) > limits.connections:
+                transport.close()
+                return
+            self._wait()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._patience is not None:
+                self._n_bytes += len(data)
+                if self._n_bytes > _LONGEST_HEAD:
+                    self._give_up()
+
+        def _wait(self) -> None:
+            self._n_bytes = 0
+            self._patience = self.loop.call_later(limits.seconds, self._give_up)
+
+        def _give_up(self) -> None:
+            if not self.transport.is_closing():
+                self.transport.close()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            if self._patience is None:  # a further request on the same connection
+                self._wait()
+
+        def on_headers_complete(self) -> None:
+            if self._patience is not None:
+                self._patience.cancel()
+                self._patience = None
+            super().on_headers_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self._patience is not None:
+                self._patience.cancel()
+                self._patience = None
+            super().connection_lost(exc)
+
+    return Protocol
+
+
+class _JsonHandler(logging.Handler):
+    """Writes what libraries log as one line of JSON."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record: where an error was raised, but not its message, which may hold a value."""
+        if record.exc_info and record.exc_info[1] is not None:
+            self._log.failure(record.exc_info[1], logger=record.name)
+        else:
+            self._log.say("log", logger=record.name, level=record.levelname, message=record.getMessage())
+
+
+def _log_as_json(log: Log) -> None:
+    root = logging.getLogger()
+    root.handlers = [_JsonHandler(log)]
+    root.setLevel(logging.WARNING)
+
+
+def run_worker(settings: Settings, listening: socket.socket, folder: Path, slot: int, replaces: bool) -> None:
+    """Serve in a process of its own.
+
+    One that replaces another waits for models that can be used: the others still serve what the files held before.
+    """
+    service = Service(settings, folder=folder, slot=slot)
+    parent = os.getppid()
+    while True:
+        try:
+            service.fill()
+            break
+        except EmscoError as error:
+            service.log.say("not started", worker=slot, reason=printable(str(error)))
+            if not replaces or os.getppid() != parent:
+                sys.exit(1)
+            time.sleep(settings.look_seconds)
+    _run(service, listening, parent)
