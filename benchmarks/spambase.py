@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from benchmarks.common import Bar, seconds
 from emsco import BestFirst, EMSCOClassifier
 from emsco.datasets import load_spambase
-from emsco.experiments.comparison import split, stacked
+from emsco.experiments.comparison import split
+from emsco.experiments.methods import stacked
 
 
 class Spambase:

@@ -23,7 +23,7 @@ expect, so ``except ValueError`` keeps working::
 
     EmscoWarning (UserWarning)
     ├── GuaranteeWarning                     a promise that the calibration rows cannot support: no label is given
-    ├── PriceRoundingWarning                 prices that are too far apart to be added exactly
+    ├── PriceRoundingWarning                 prices that are rounded, by us or in the list
     ├── BaseRateWarning                      a threshold below the share of a class
     ├── NoPointWarning                       no point is as good as buying everything
     ├── WeakEvidenceWarning                  too few rows to tell it from always answering one class
@@ -205,7 +205,7 @@ class GuaranteeWarning(EmscoWarning):
 
 
 class PriceRoundingWarning(EmscoWarning):
-    """Prices are too far apart to be added exactly, so the small ones are rounded."""
+    """Prices are rounded: too far apart to be added exactly, or shares of a group that differ a little."""
 
 
 class RareClassWarning(EmscoWarning):

@@ -9,7 +9,7 @@ import emsco
 from emsco import EMSCOClassifier, Exact
 from emsco.datasets import load_cost_sensitive
 from emsco.deployed.session import Accept, Acquire, Reject
-from emsco.exceptions import InvalidParameterError, InvalidPricesError
+from emsco.exceptions import ExportError, InvalidInputError, InvalidParameterError, InvalidPricesError
 from emsco.fitting._money import least_money
 
 ERRORS = {"well": {"sick": 10}, "sick": {"well": 90}}
@@ -150,3 +150,63 @@ def test_settings_that_contradict_prices_of_errors_are_refused(parameters, error
 def test_a_threshold_set_after_fit_is_refused(worked):
     with pytest.raises(InvalidParameterError, match="errors have prices"):
         worked.deployed_.with_threshold(0.9)
+
+
+def test_an_evaluation_splits_money_into_tests_errors_and_no_answers(worked, tmp_path):
+    X, y = _example()
+    evaluation = worked.evaluate(X, y)
+    money = evaluation.money
+    mine, all_, sick, well = money.values()
+    assert list(money)[2:] == ['buy nothing, always "sick"', 'buy nothing, always "well"']
+    assert_allclose([mine.tests, mine.errors, mine.no_answers, mine.total], [3.0, 0.9, 0.0, 3.9])
+    assert_allclose([all_.total, sick.total, well.total], [6.0, 8.3, 15.3])
+    assert_allclose(mine.total, worked.front_.total[worked.point_])
+    assert mine.low < mine.total < mine.high
+    assert "tests  errors  no answers" in str(evaluation)
+    worked.save(tmp_path / "model.emsco", evaluation=evaluation)
+    assert emsco.load(tmp_path / "model.emsco").evaluation_.money == money
+
+
+def test_no_answers_are_counted_apart():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300)
+    X = (y + rng.normal(0, 1.0, 300))[:, None]
+    clf = EMSCOClassifier([1], errors=[[0, 100, 20], [100, 0, 20]], random_state=0).fit(X, y)
+    money = clf.evaluate(X, y).money["the design in use"]
+    decided = clf.decide(X)
+    wrong = decided.conclusive & (decided.label.data != y)
+    assert_allclose(money.tests, decided.cost.mean())
+    assert_allclose(money.errors, 100 * wrong.mean())
+    assert_allclose(money.no_answers, 20 * (~decided.conclusive).mean())
+    assert money.no_answers > 0
+
+
+def test_without_prices_of_errors_there_is_no_money():
+    X, y = _example()
+    clf = EMSCOClassifier([1, 5], random_state=0).fit(X, y)
+    with pytest.raises(InvalidInputError, match="errors have no prices"):
+        clf.evaluate(X, y).money  # noqa: B018
+    with pytest.raises(InvalidParameterError, match="errors have no prices"):
+        clf.front_.by_price_of_errors()
+
+
+def test_steps_by_the_price_of_errors_are_the_least_total_at_every_multiple(worked):
+    front, steps = worked.front_, worked.front_.by_price_of_errors()
+    errors = front.total - front.mean_cost
+    for multiple in (0.0, 0.01, 0.05, 0.2, 0.9, 1.0, 1.3, 3.0, 20.0):
+        assert_allclose(
+            steps.at(multiple).tests + multiple * steps.at(multiple).errors,
+            (front.mean_cost + multiple * errors).min(),
+            atol=1e-9,
+        )
+    # The smear at 1 saves 8.3 - 3.3 = 5 of errors: worth it from 1 / 5 on.
+    assert steps.steps[0].tests == 0
+    assert_allclose(steps.steps[1].multiple, 0.2)
+    assert "from x errors" in str(steps)
+
+
+def test_onnx_graphs_of_a_money_model_are_refused(worked, tmp_path):
+    from emsco.deployed.export import export_onnx
+
+    with pytest.raises(ExportError, match="least expected price"):
+        export_onnx(worked.deployed_, tmp_path)

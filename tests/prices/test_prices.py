@@ -262,3 +262,18 @@ def test_prices_that_are_too_far_apart_draw_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         resolve([1e6, 0.01, 1 / 3], ["a", "b", "c"])
+
+
+def test_shared_costs_that_differ_by_rounding_are_accepted_and_said():
+    prices = Prices(
+        price={"a": 124.1483, "b": 34.1484, "c": 29.1484},
+        groups={"blood": ["a", "b", "c"]},
+        discount={"a": 100, "b": 10, "c": 5},
+    )
+    with pytest.warns(PriceRoundingWarning, match=r"'blood' shares.*a 24.1483, b 24.1484.*the group shares 24.1484"):
+        priced = resolve(prices, ["a", "b", "c"])
+    assert priced.shared_prices.tolist() == [24.1484]
+    assert priced.prices.tolist() == [124.1484, 34.1484, 29.1484]
+    assert priced.total == 139.1484
+    again = Prices(price=dict(zip("abc", priced.prices, strict=True)), groups=prices.groups, discount=prices.discount)
+    assert resolve(again, ["a", "b", "c"]).total == priced.total  # said once: a model file holds what was assumed

@@ -20,6 +20,12 @@ _SHOWN = 20  # points within limits, unless all are asked for
     help="fitness, accuracy, coverage, cost, combined, or an objective of the search.  [default: fitness]",
 )
 @click.option("--all", "show_all", is_flag=True, help=f"Show all points, not a shortlist or the first {_SHOWN}.")
+@click.option(
+    "--errors",
+    "by_errors",
+    is_flag=True,
+    help="Show from which multiple of the prices of errors on which point costs least.",
+)
 @AS_JSON
 def front(
     model: Path,
@@ -30,6 +36,7 @@ def front(
     min_precision: tuple[str, ...],
     sort: str | None,
     show_all: bool,
+    by_errors: bool,
     as_json: bool,
 ) -> None:
     """List Pareto-optimal designs of MODEL, with their figures on the validation rows.
@@ -43,6 +50,10 @@ def front(
 
     clf = load_model(model, searched=True)
     points = clf.front_
+    if by_errors:
+        steps = points.by_price_of_errors()
+        records.print_json(steps.to_records()) if as_json else show.print_sheet(steps.sheet())
+        return
     within = limits_of(max_cost, min_coverage, min_accuracy, min_recall, min_precision)
     listed = points.order(**within, best=sort or "fitness").tolist()
     if as_json:

@@ -11,7 +11,7 @@ from emsco.stages._logistic import margins_of, probabilities_of, top_of
 
 Array = Any
 
-BLOCK = 512  # rows walked together: what they need stays in the first two caches
+BLOCK = 1024  # rows walked together: what they need stays in the first two caches
 _SLACK = 1e-12  # far more than the rounding of a probability
 _MISSING, _ZERO = N_STEPS, N_STEPS + 1  # after the steps of a grid
 _NONE, _ONE = np.uint64(0), np.uint64(1)

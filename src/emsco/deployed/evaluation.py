@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from emsco.arrays import FloatArray
 from emsco.data.table import data_frame
 from emsco.deployed.decide import Decisions
+from emsco.deployed.money import Money, compared_money, money_sheet
 from emsco.exceptions import InvalidInputError, InvalidTargetError, NoSuchPointError
 from emsco.markup import Sheet, line_width
+from emsco.prices.errors import ErrorPrices
 from emsco.scoring.classes import (
     base_rate,
     class_columns,
@@ -157,6 +159,8 @@ class Evaluation:
         Figures of the points on the validation rows; None if the design was given.
     point : int
         The point in use.
+    errors : ErrorPrices or None
+        Prices of errors, if they have any: then ``money`` says what a case costs.
 
     Examples
     --------
@@ -177,6 +181,7 @@ class Evaluation:
     classes: tuple[Any, ...]
     front: Front | None = field(default=None, compare=False)
     point: int = field(default=0, compare=False)
+    errors: ErrorPrices | None = field(default=None, compare=False)
 
     @property
     def n_rows(self) -> int:
@@ -187,6 +192,13 @@ class Evaluation:
     def in_use(self) -> Result:
         """Result of the point in use."""
         return self.points[self.point]
+
+    @property
+    def money(self) -> dict[str, Money]:
+        """Money per case of the point in use, beside buying everything, and nothing; only if errors have prices."""
+        if self.errors is None:
+            raise InvalidInputError("errors have no prices, so there is no money per case; fit with errors=....")
+        return compared_money(self)
 
     @property
     def base_rate(self) -> str:
@@ -302,14 +314,16 @@ class Evaluation:
         """Return the tables as text; None: as wide as the terminal, or 110 characters without one."""
         width = line_width(width)
         points, by_class = (sheet.to_text(width) for sheet in self.sheets(width))
-        return f"{points}\n\nThe design in use, by class:\n{by_class}"
+        money = "" if self.errors is None else money_sheet(self.money, self.n_rows).to_text(width) + "\n\n"
+        return f"{money}{points}\n\nThe design in use, by class:\n{by_class}"
 
     def __str__(self) -> str:
         return self.to_text()
 
     def _repr_html_(self) -> str:
         points, by_class = self.sheets()
-        return points.to_html() + by_class.to_html("The design in use, by class")
+        money = "" if self.errors is None else money_sheet(self.money, self.n_rows).to_html()
+        return money + points.to_html() + by_class.to_html("The design in use, by class")
 
 
 def _columns(evaluation: Evaluation, results: Sequence[Result | None]) -> dict[str, Any]:

@@ -37,6 +37,11 @@ def export_onnx(model: Deployed, folder: str | PathLike[str]) -> None:
     rule = model.rule
     bars = rule.matrix(len(model.stages))
     encoder: Encoder = model.encoder
+    if model.errors is not None:
+        raise ExportError(
+            "errors have prices, and the graphs give the most probable label, not the one of least expected price; "
+            "save the model and use emsco.load or emsco serve."
+        )
     graphs: dict[str, bytes] = {}
     stages: list[dict[str, Any]] = []
     columns: list[int] = []

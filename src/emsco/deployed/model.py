@@ -190,6 +190,8 @@ class Deployed:
 
         That is no point of the front: nothing is promised of it, and no thresholds were chosen with it.
         """
+        if self.errors is not None:  # at the only stage, everybody leaves
+            return as_rule(0.0)
         searched = self.policy.searched_with
         return self.rule if searched is None else as_rule(searched)
 
@@ -391,6 +393,7 @@ class Deployed:
             classes=tuple(self.classes.tolist()),
             front=self.front,
             point=self.point,
+            errors=self.errors,
         )
 
     def shortages(self) -> list[str]:

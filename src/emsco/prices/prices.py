@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from emsco.exceptions import InvalidInputError, InvalidPricesError, PriceRoundingWarning, shown
 from emsco.prices.derived import check_derived
+from emsco.prices.groups import groups_of, shared_costs
 
 _MAX_TOTAL_TICKS = 2**40  # the largest sum of all prices; times the largest number of samples it fits an int64
 MAX_SAMPLES = 2**22
@@ -377,7 +378,7 @@ def _price_list(
     overhead = _overhead(overhead)
     if not isinstance(parallel, bool | np.bool_):
         raise InvalidPricesError(f"must be True or False; got {shown(parallel)}.", parameter="parallel")
-    groups = _groups(names, group_members or {}, discount)
+    groups = groups_of(names, group_members or {}, discount)
     full = np.array([_price(value, name) for name, value in zip(names, values, strict=True)])
     own = np.array([_price(discount.get(name, value), name) for name, value in zip(names, values, strict=True)])
     # A case may reach one stage per unit and pay the overhead each time, so the largest sum contains it so often.
@@ -386,18 +387,11 @@ def _price_list(
     _warn_if_rounded(np.concatenate([overheads, full, own]), scale)
     overhead_ticks, ticks = int(ticks[0]) if overhead else 0, ticks[overheads.size :]
     own_ticks = ticks[-len(names) :]
-    shared_prices = np.zeros(groups.shape[1])
-    shared_ticks = np.zeros(groups.shape[1], dtype=np.int64)
-    for g, (group, members) in enumerate(zip(group_members or {}, groups.T, strict=True)):
-        shared = (full - own)[members]
-        if shared.min() < 0 or not np.allclose(shared, shared[0], rtol=1e-9, atol=1e-9 * full.max()):
-            each = ", ".join(f"{n} {s:g}" for n, s in zip(np.array(names)[members], shared, strict=True))
-            raise InvalidPricesError(
-                f"price minus discount is the cost that the group {group!r} shares: it must be the same for all of the "
-                f"group, and not negative; got {each}."
-            )
-        shared_ticks[g] = (ticks[: len(names)] - own_ticks)[members].max()
-        shared_prices[g] = shared_ticks[g] / scale
+    noise = 1e-9 * float(full.max(initial=0.0))
+    shared_ticks = shared_costs(names, group_members or {}, groups, full - own, ticks[: len(names)] - own_ticks, noise)
+    shared_prices = shared_ticks / scale
+    alone = (own_ticks + groups @ shared_ticks) / scale
+    full = np.where(groups.any(axis=1) & (np.abs(alone - full) > noise), alone, full)
     prices = PriceList(
         tuple(names), tuple(columns), full, own, tuple(group_members or ()), groups, shared_prices, own_ticks,
         shared_ticks, scale, overhead, overhead_ticks, bool(parallel),
@@ -436,33 +430,6 @@ def _number(value: Any) -> float:
         return np.inf
     except (TypeError, ValueError):
         return np.nan
-
-
-def _groups(
-    names: list[str], group_members: Mapping[str, Sequence[str]], discount: Mapping[str, Any]
-) -> NDArray[np.bool_]:
-    """Return which units are in which group, (n_units, n_groups)."""
-    position = {name: i for i, name in enumerate(names)}
-    groups = np.zeros((len(names), len(group_members)), dtype=np.bool_)
-    for g, (group, members) in enumerate(group_members.items()):
-        if isinstance(members, str) or not hasattr(members, "__len__") or len(members) == 0:
-            raise InvalidPricesError(f"group {group!r} must list its units; got {members!r}.")
-        for unit in map(str, members):
-            if unit not in position:
-                raise InvalidPricesError(f"group {group!r} holds {unit!r}, which is no unit; units: {names}.")
-            if groups[position[unit]].any():
-                raise InvalidPricesError(f"{unit!r} is in two groups, or twice in one; it can be in one.")
-            groups[position[unit], g] = True
-    grouped = {name for name, row in zip(names, groups, strict=True) if row.any()}
-    if grouped != set(discount):
-        lacking = sorted(grouped - set(discount))
-        surplus = sorted(set(discount) - grouped)
-        raise InvalidPricesError(
-            f"no discount for {lacking}, which share a cost; give what each costs once that is paid."
-            if lacking
-            else f"there is a discount for {surplus}, which are in no group; name their group, or leave it out."
-        )
-    return groups
 
 
 def to_ticks(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], float]:

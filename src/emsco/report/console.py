@@ -15,9 +15,11 @@ from rich.text import Text
 
 from emsco.deployed.evaluation import Evaluation, Result, by_objectives
 from emsco.deployed.model import Deployed, the_front
+from emsco.deployed.money import money_sheet
 from emsco.exceptions import printable
 from emsco.markup import Sheet
 from emsco.report.learning import judged, learning_record, selected, timed_out_words
+from emsco.report.money import validation_money
 from emsco.report.outlook import outlook_record, outlook_words
 from emsco.scoring.classes import base_rate, class_sheet
 from emsco.scoring.rejection import as_rule
@@ -186,12 +188,16 @@ def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
     if evaluation is None:
         front = model.front
         if front is not None:
+            if (money := validation_money(model)) is not None:
+                print_sheet(money_sheet(money, front.n_samples))
             point = front[model.point]
             say(f"On {front.n_samples:,} {judged(model)} rows: coverage {tenths(point.coverage)}, accuracy "
                 f"{tenths(point.accuracy)}, mean cost {point.mean_cost:,.2f}. {selected(model)}")  # fmt: skip
             if front.confusion is not None:
                 print_classes(front.confusion[model.point], front.classes)
         return
+    if evaluation.errors is not None:
+        print_sheet(money_sheet(evaluation.money, evaluation.n_rows))
     grid = _grid(f"<on {evaluation.n_rows} test cases", "coverage", "accuracy", "correct labels", "mean cost")
     joint = " " if console().width >= _WIDE else "\n"
     searched = model.policy.searched_with

@@ -98,6 +98,7 @@ def results_record(model: Deployed, evaluation: Evaluation) -> dict[str, Any]:
         "rows": evaluation.n_rows,
         "classes": list(evaluation.classes),
         "base_rate": evaluation.base_rate,
+        **({} if evaluation.errors is None else {"money": {n: m.to_dict() for n, m in evaluation.money.items()}}),
         "in_use": record(evaluation.points[model.point]),
         "buy_everything": record(evaluation.everything),
         "buy_everything_always_answer": record(evaluation.always),

@@ -18,6 +18,7 @@ from emsco.exceptions import InvalidInputError
 from emsco.prices.prices import PriceList
 from emsco.report.by_class import class_tables, told_by_class
 from emsco.report.learning import judged, learning_record, selected, stage_words, timed_out_words
+from emsco.report.money import money_record
 from emsco.report.outlook import outlook_record, outlook_words
 from emsco.scoring.classes import base_rate
 from emsco.scoring.front import Front
@@ -69,6 +70,7 @@ def summarise(
         "selected": selected(model),
         "learning": " ".join(learning_record(model)["in_words"]),
         "stages": stage_words(model),
+        "money": _rounded_all(money_record(model, evaluation)),
         "base_rate": _base_rates(front, evaluation, labels),
         "shortlist": [{"point": pick.point, "reason": pick.reason} for pick in shortlist],
         "outlook": _outlook(model, evaluation),

@@ -18,6 +18,7 @@ from emsco.scoring.intervals import binomial_intervals, check_level, mean_interv
 from emsco.scoring.objectives import LOSS, PAPER, PAPER_MAXIMISE, Aims, measure
 from emsco.scoring.outlook import Outlook
 from emsco.scoring.ranking import norm
+from emsco.scoring.ratio import PriceSteps, price_steps
 from emsco.scoring.rejection import rule_of
 from emsco.scoring.shortlist import Shortlist, shortlist_of
 from emsco.scoring.tables import front_frame, front_text
@@ -258,10 +259,12 @@ class Front:
     def total(self) -> FloatArray:
         """Money per case, tests and errors together, (n_points,); only if loss is an objective."""
         if LOSS not in self.objectives:
-            raise InvalidParameterError(
-                "there is no total: errors have no prices. Fit with errors=... to have it, see EMSCOClassifier."
-            )
+            raise InvalidParameterError("there is no total: errors have no prices. Fit with errors=... to have it.")
         return np.asarray(self.mean_cost + self.values[:, self.objectives.index(LOSS)])
+
+    def by_price_of_errors(self) -> PriceSteps:
+        """Return from which multiple of the prices of errors on which point costs least, tests and errors together."""
+        return price_steps(self.mean_cost, self.total, self.designs, self.feature_names)
 
     @property
     def _unknown(self) -> FloatArray:

@@ -5,7 +5,7 @@ the other numbers.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from itertools import pairwise
 import re
@@ -196,6 +196,7 @@ class _Reading:
                 raise damaged(str(error).rstrip(".")) from error
         last = len(designs) - 1
         point = record.whole("point", most=last) if searched else 0
+        evaluation = evaluation_from_json(record, designs, classes, front, point)
         deployed = Deployed(
             classes=classes,
             encoder=encoder,
@@ -210,7 +211,7 @@ class _Reading:
             chosen=record.whole("chosen", most=last) if "chosen" in record else point,
             front=front,
             promises=promises,
-            evaluation=evaluation_from_json(record, designs, classes, front, point),
+            evaluation=evaluation if evaluation is None else replace(evaluation, errors=errors),
             notes=record.part("notes").plain(),
             errors=errors,
         )

@@ -47,6 +47,10 @@ function drawHeader() {
     data.threshold > 1
       ? "A classifier that gives no labels, because its promise cannot be made."
       : `A classifier that buys ${some}its ${plural(units.length, "feature")} in ${stages}.`;
+  const spent = data.money && data.money[0];
+  if (spent) {
+    byId("headline").textContent = `${money(spent.total)} per case, tests and errors together. ${byId("headline").textContent}`;
+  }
   byId("how").textContent = `Stages: ${data.stages}. Labels: ${labels(point)}.`;
   const figuresOf = `The figures of ${judgedRows} on this page are for the threshold of the search.`;
   const promise = data.promise ? [...data.promise, figuresOf] : [];
@@ -86,6 +90,7 @@ function drawHeader() {
       range && h("p", { class: "range" }, "95\u00a0% confidence interval ", h("span", { class: "whole" }, range)),
     );
   byId("tiles").replaceChildren(
+    spent ? moneyTile(spent, tile) : "",
     tile(
       "Coverage", percent(figures.coverage), `${whole(answered)} of ${whole(figures.n_rows)} rows get a label`,
       interval("coverage", percent),
@@ -95,6 +100,11 @@ function drawHeader() {
     worstTile(figures, tile),
   );
   drawBaseRate(figures);
+}
+
+function moneyTile(spent, tile) {
+  const parts = [`tests ${money(spent.tests)}`, `errors ${money(spent.errors)}`, `no answers ${money(spent.no_answers)}`];
+  return tile("Money", money(spent.total), parts.join(", "), spanText(spent.interval_95, money), "per case");
 }
 
 function worstTile(figures, tile) {
@@ -107,7 +117,9 @@ function worstTile(figures, tile) {
 
 function drawBaseRate(figures) {
   const line = byId("base-rate");
-  const words = hasTest ? data.base_rate.test : data.base_rate.validation;
+  const rate = hasTest ? data.base_rate.test : data.base_rate.validation;
+  const others = data.money ? data.money.slice(1).map((other) => `${other.name}: ${money(other.total)} per case`) : [];
+  const words = rate === null || !others.length ? rate : `${others.join("; ")}. ${rate}`;
   line.hidden = words === null;
   line.textContent = words === null ? "" : `To compare: ${words[0].toLowerCase()}${words.slice(1)}`;
   const top = mostFrequent(figures);
