@@ -1,7 +1,7 @@
 """Any scikit-learn classifier as a stage: one clone per feature set, trained in parallel."""
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 import zlib
 
@@ -14,6 +14,7 @@ from threadpoolctl import ThreadpoolController
 from emsco.checks import n_threads
 from emsco.exceptions import InvalidEstimatorError
 from emsco.stages.base import FeatureSets, StageModel, StageOutcomes, outcomes_of
+from emsco.stages.boosted import boosted_probabilities, plain_parameters
 from emsco.stages.logistic import constant_model
 from emsco.stages.problem import Problem
 
@@ -41,6 +42,7 @@ class EstimatorTrainer:
         check_estimator_usable(estimator)
         self._problem = problem
         self._estimator = estimator
+        self._engine = plain_parameters(estimator)
         self._seed = seed
         self._n_jobs = n_jobs
         self.n_validation = n = problem.n_validation
@@ -56,12 +58,18 @@ class EstimatorTrainer:
 
     def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
         """Train the sets again, with the same result; storing every model of a search would have no bound."""
-        return self.run(self.tasks(_train, feature_sets))
+        return self.run(self._tasks(_train, self._seeded, feature_sets))
 
-    def tasks(self, function: Any, feature_sets: FeatureSets) -> list[Any]:
-        """Return the calls of a function of problem, estimator and columns, one per feature set."""
+    def judging(self, feature_sets: FeatureSets) -> list[Any]:
+        """Return the calls that train one feature set each, and ask it for the validation samples."""
+        if self._engine is not None and self._all_classes:
+            return self._tasks(_boost_and_score, self._seeded_engine, feature_sets)
+        return self._tasks(_train_and_score, self._seeded, feature_sets)
+
+    def _tasks(self, function: Any, seeded: Any, feature_sets: FeatureSets) -> list[Any]:
+        """Return the calls of a function of problem, seeded estimator and columns, one per feature set."""
         problem, call = self._problem, function if self._in_threads else partial(_with_one_thread, function)
-        return [delayed(call)(problem, self._seeded(units), units @ problem.unit_columns) for units in feature_sets]
+        return [delayed(call)(problem, seeded(units), units @ problem.unit_columns) for units in feature_sets]
 
     def run(self, tasks: list[Any]) -> list[Any]:
         """Return what calls return, in order; they run beside each other."""
@@ -76,19 +84,30 @@ class EstimatorTrainer:
     def _seeded(self, units: NDArray[np.bool_]) -> Any:
         """Return a clone whose random numbers depend only on the feature set."""
         estimator = clone(self._estimator)
-        seed = zlib.crc32(np.packbits(units).tobytes(), self._seed & 0xFFFFFFFF) & 0x7FFFFFFF
         unset = {
-            name: seed
+            name: self._seed_of(units)
             for name, value in estimator.get_params(deep=True).items()
             if (name == "random_state" or name.endswith("__random_state")) and value is None
         }
         return estimator.set_params(**unset) if unset else estimator
 
+    def _seeded_engine(self, units: NDArray[np.bool_]) -> Any:
+        """Return the parameters of LightGBM's engine, with the seed that ``_seeded`` has."""
+        engine = self._engine or {}
+        return engine if engine["seed"] is not None else engine | {"seed": self._seed_of(units)}
+
+    def _seed_of(self, units: NDArray[np.bool_]) -> int:
+        return zlib.crc32(np.packbits(units).tobytes(), self._seed & 0xFFFFFFFF) & 0x7FFFFFFF
+
+    @cached_property
+    def _all_classes(self) -> bool:
+        return np.unique(self._problem.y_train).size == self._problem.n_classes
+
 
 def train_together(trainers: Sequence[EstimatorTrainer], feature_sets: FeatureSets) -> list[NDArray[Any]]:
     """Return the stored data of each set for each trainer, as their ``train`` does, all of them trained in one go."""
     judging = [trainer for trainer in trainers if trainer.n_validation]
-    tasks = [task for trainer in judging for task in trainer.tasks(_train_and_score, feature_sets)]
+    tasks = [task for trainer in judging for task in trainer.judging(feature_sets)]
     said = iter(trainers[0].run(tasks))
     memories = [np.empty(len(feature_sets), dtype=trainer.memory_dtype) for trainer in trainers]
     for trainer, memory in zip(trainers, memories, strict=True):
@@ -130,7 +149,18 @@ def _train(problem: Problem, estimator: Any, columns: NDArray[np.bool_]) -> Any:
 
 def _train_and_score(problem: Problem, estimator: Any, columns: NDArray[np.bool_]) -> Any:
     model = _train(problem, estimator, columns)
-    probabilities = np.asarray(model.predict_proba(problem.validation[columns].T))
+    return _outcomes(problem, estimator, np.asarray(model.predict_proba(problem.validation[columns].T)))
+
+
+def _boost_and_score(problem: Problem, engine: dict[str, Any], columns: NDArray[np.bool_]) -> Any:
+    if not columns.any():
+        return _train_and_score(problem, None, columns)
+    X, asked = problem.train[columns].T, problem.validation[columns].T
+    probabilities = boosted_probabilities(engine, X, problem.y_train, asked, problem.n_classes)
+    return _outcomes(problem, "LGBMClassifier", probabilities)
+
+
+def _outcomes(problem: Problem, estimator: Any, probabilities: NDArray[np.float64]) -> Any:
     expected = (problem.n_validation, problem.n_classes)
     if probabilities.shape != expected or not np.isfinite(probabilities).all():
         raise InvalidEstimatorError(
