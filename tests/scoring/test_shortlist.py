@@ -70,6 +70,20 @@ def test_named_points_are_what_their_names_say():
     assert "the most accurate" in reasons[3].lower()
 
 
+def test_a_much_cheaper_point_that_is_nearly_as_good_is_named():
+    f = front([1, 1, 1, 1], [0.9, 0.975, 0.978, 0.98], [1, 9, 30, 40])
+    reasons = {pick.point: pick.reason for pick in f.shortlist(in_use=3)}
+    assert "For 22.5 % of the cost in use, 5 fewer correct labels of 1,000 rows" in reasons[1]
+    assert not any("of the cost in use" in pick.reason for pick in f.shortlist())
+    assert not any("of the cost in use" in pick.reason for pick in f.shortlist(in_use=1))
+
+
+def test_the_knee_labels_at_least_half():
+    f = front([0.02, 0.04, 0.27, 0.64], [0.81, 0.91, 0.61, 0.73], [0.1, 16.3, 24.5, 28.1])
+    assert f.knee() == 0
+    assert not any("knee" in pick.reason for pick in f.shortlist())
+
+
 def test_a_high_accuracy_of_a_few_labels_is_not_the_most_accurate():
     f = front([0.1, 0.8], [1.0, 0.9], [1, 2])
     assert "the most accurate of those that label at least half" in f.shortlist()[1].reason.lower()

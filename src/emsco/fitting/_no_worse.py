@@ -24,9 +24,9 @@ def walk_against(
     """Send all samples through each design at each exit threshold; whoever is left gets the label of the last stage.
 
     ``slots[d, j]`` is the row of ``confidence`` and ``right`` that belongs to stage j of design d; ``other`` says which
-    samples the other classifier labels correctly; ``exits`` ascend. Adds to ``left[d, e, f, j]``, the samples of fold f that leave at
-    stage j, and to ``lost`` and ``gained[d, e, f, c]``, those of class c that only the other one, or only the design,
-    labels correctly.
+    samples the other classifier labels correctly; ``exits`` ascend. Adds to ``left[d, e, f, j]``, the samples of fold f
+    that leave at stage j, and to ``lost`` and ``gained[d, e, f, c]``, those of class c that only the other one, or only
+    the design, labels correctly.
     """
     for d in range(slots.shape[0]):
         last = n_stages[d] - 1

@@ -24,6 +24,7 @@ _SHARE_APART = 0.01  # difference in coverage or accuracy of clearly different p
 _RECALL_APART = 0.05  # difference in the recall of the worst class
 _COST_APART = 0.05  # share of the range of costs
 _GAINS = {"coverage": 0.01, "accuracy": 0.005, "worst_recall": 0.05}  # that are worth a higher cost
+_MUCH_CHEAPER, _FEW_LOST = 0.5, 0.01  # share of the cost in use, and of all rows, at which a cheaper point is named
 _NEAR_GAP = 0.7  # of the widest distance in cost; among points that far away, the best is taken
 
 
@@ -143,7 +144,7 @@ def shortlist_of(front: "Front", n: int, in_use: int | None) -> Shortlist:
     reasons: dict[int, list[str]] = {}
     if in_use is not None:
         reasons[int(in_use)] = []
-    for point, reason in _named(front):
+    for point, reason in [*_much_cheaper(front, in_use), *_named(front)]:
         twin = next((known for known in reasons if not _apart(front, known)[point]), None)
         if point in reasons:
             reasons[point].append(reason)
@@ -173,7 +174,7 @@ def _named(front: "Front") -> list[tuple[int, str]]:
             _first(front, half, -accuracy, front.mean_cost),
             "the most accurate" if half.all() else "the most accurate of those that label at least half",
         ),
-        (_first(front, labels, -front.coverage, -accuracy, front.mean_cost), "the most coverage"),
+        (_first(front, labels, -front.coverage, front.mean_cost, -accuracy), "the most coverage"),
     ]
     if front.against is not None:
         point, holds = no_worse(front)
@@ -182,9 +183,23 @@ def _named(front: "Front") -> list[tuple[int, str]]:
     if front.confusion is not None:
         worst = -np.nan_to_num(front.worst_recall)
         named.append((_first(front, worst < 0, worst, front.mean_cost), "the best recall of its worst class"))
-    if len(front.objectives) > 1:
-        named.append((front.knee(), "the knee: a little better costs much more"))
+    if len(front.objectives) > 1 and half[knee := front.knee()]:
+        named.append((knee, "the knee: a little better costs much more"))
     return [(point, reason) for point, reason in named if point is not None]
+
+
+def _much_cheaper(front: "Front", in_use: int | None) -> list[tuple[int, str]]:
+    """Return the best point of at most half the cost in use, if it gives nearly as many correct labels."""
+    if in_use is None or front.mean_cost[in_use] == 0:
+        return []
+    n_lost = front.n_correct[in_use] - front.n_correct
+    cheap = (front.mean_cost <= _MUCH_CHEAPER * front.mean_cost[in_use]) & (n_lost <= _FEW_LOST * front.n_samples)
+    point = _first(front, cheap & (front.n_conclusive > 0) & _apart(front, in_use), n_lost, front.mean_cost)
+    if point is None:
+        return []
+    n, share = int(n_lost[point]), front.mean_cost[point] / front.mean_cost[in_use]
+    labels = f"{abs(n):,} {'fewer' if n > 0 else 'more'} correct labels" if n else "as many correct labels"
+    return [(point, f"for {tenths(share)} of the cost in use, {labels} of {front.n_samples:,} rows")]
 
 
 def _first(front: "Front", allowed: BoolArray, *keys: FloatArray) -> int | None:
