@@ -81,6 +81,19 @@ def count_solutions(n_features: int, max_stages: int, *, removal: bool = False) 
     return sum(count_partitions(n_features, j, removal=removal) for j in range(1, most + 1))
 
 
+def has_at_most(n_designs: int, n_features: int, max_stages: int, *, removal: bool = False) -> bool:
+    """Return whether there are so many designs at most; without counting all of very many.
+
+    Examples
+    --------
+    >>> has_at_most(15_199_275, 12, 4), has_at_most(15_199_274, 12, 4), has_at_most(10**9, 10_000, 5_000)
+    (True, False, False)
+    """
+    if min(max_stages, n_features) > 1 and n_features > n_designs.bit_length() + 1:  # 2^n - 1 with two stages alone
+        return False
+    return count_solutions(n_features, max_stages, removal=removal) <= n_designs
+
+
 def places(n_stages: IntArray, max_stages: int) -> BoolArray:
     """Return where a feature may go, (n_designs, n_places): place 2 j + 1 is stage j, 2 j a new stage before it.
 

@@ -5,13 +5,14 @@ does not depend on them, unless it has a time limit.
 """
 
 from dataclasses import dataclass
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import BoolArray
-from emsco.designs.partition import count_solutions
+from emsco.designs.partition import has_at_most
 from emsco.fitting.timing import Timing
 from emsco.prices.prices import PriceList
 from emsco.scoring.judge import Task
@@ -63,7 +64,7 @@ def search_seconds(search: Any, task: Task, timing: Timing, *, fast: bool) -> fl
     """Return how long a search takes."""
     n_units = task.prices.n_units
     half, everything = timing.seconds(typical_sets(n_units, np.array([n_units / 2, n_units])))
-    n_all = 2.0**n_units - 1
+    n_all = math.ldexp(1.0, min(n_units, 1_000)) - 1
     if isinstance(search, Exact):
         size = {"n_units": n_units, "max_stages": task.max_stages, "n_samples": task.y.size, "n_jobs": timing.n_jobs}
         return float(n_all * half + estimate_seconds(**size, removal=task.removal))
@@ -73,7 +74,7 @@ def search_seconds(search: Any, task: Task, timing: Timing, *, fast: bool) -> fl
         return float(n_sets * half + _PER_DESIGN * search.population_size * n_generations)
     assert isinstance(search, BestFirst)
     n_designs = search.max_designs
-    if count_solutions(n_units, task.max_stages, removal=task.removal) <= n_designs:
+    if has_at_most(n_designs, n_units, task.max_stages, removal=task.removal):
         return float(n_all * half + _PER_DESIGN * n_designs)
     start = min(_RANDOM * min(25 * n_units, n_designs), n_all) * half
     if search.start == 0:

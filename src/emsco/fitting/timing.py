@@ -70,7 +70,7 @@ class Timing:
 
     def expected(self, feature_sets: FeatureSets, *, of_models: bool = False) -> FloatArray:
         """Return how long each set, or its model, takes on a usual machine."""
-        n_columns = (feature_sets @ self.problem.unit_columns).sum(axis=1).astype(np.float64)
+        n_columns = self.problem.columns(feature_sets).sum(axis=1).astype(np.float64)
         rows = ((self.whole,) if self.whole else ()) if of_models else self.folds
         one_by_one = sum((self._fit(n, n_columns) for n in rows), np.zeros(len(feature_sets)))
         n_beside = len(feature_sets) * (1 if self.kind in ("logistic", "large") else len(rows))

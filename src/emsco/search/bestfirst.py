@@ -17,7 +17,7 @@ from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.designs.operators.elitism import best_first
 from emsco.designs.operators.neighbours import far_swaps, jumps, near_swaps, steps
 from emsco.designs.operators.removal import leave_out
-from emsco.designs.partition import all_designs, compress, count_solutions
+from emsco.designs.partition import all_designs, compress, has_at_most
 from emsco.exceptions import InvalidParameterError
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import Measure, measure
@@ -268,7 +268,7 @@ class _Queue:
         self._sizes = np.full(len(_NEIGHBOURHOODS), 4.0 * n_features)  # designs in a neighbourhood, as last seen
         later = np.inf if settings.swap_delay is None else settings.swap_delay
         self._delays = np.array([0, later, 2 * later, later if removal else np.inf])
-        self.enumerates = count_solutions(n_features, max_stages, removal=removal) <= settings.max_designs
+        self.enumerates = has_at_most(settings.max_designs, n_features, max_stages, removal=removal)
         self._rest = np.empty((0, n_features), np.int64)
         if self.enumerates:
             self._rest = all_designs(n_features, max_stages, removal=removal)

@@ -69,7 +69,7 @@ class EstimatorTrainer:
     def _tasks(self, function: Any, seeded: Any, feature_sets: FeatureSets) -> list[Any]:
         """Return the calls of a function of problem, seeded estimator and columns, one per feature set."""
         problem, call = self._problem, function if self._in_threads else partial(_with_one_thread, function)
-        return [delayed(call)(problem, seeded(units), units @ problem.unit_columns) for units in feature_sets]
+        return [delayed(call)(problem, seeded(units), problem.columns(units)) for units in feature_sets]
 
     def run(self, tasks: list[Any]) -> list[Any]:
         """Return what calls return, in order; they run beside each other."""

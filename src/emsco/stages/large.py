@@ -48,7 +48,7 @@ class LargeLogisticTrainer:
         self, problem: Problem, starts: IntArray, n_judges: IntArray, *, C: float = 1.0, n_jobs: int = 1
     ) -> None:
         self._Z, self._y = problem.train, problem.y_train
-        self._unit_columns = problem.unit_columns
+        self._columns = problem.columns
         self._n_classes = problem.n_classes
         self._n_logits = 1 if problem.n_classes == 2 else problem.n_classes
         self._starts = starts
@@ -61,7 +61,7 @@ class LargeLogisticTrainer:
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
         """Return the weights of each set: without each of the folds, then of all rows; the intercepts last."""
         memory = np.zeros(len(feature_sets), dtype=self.memory_dtype)
-        columns = [np.flatnonzero(units @ self._unit_columns) for units in feature_sets]
+        columns = [np.flatnonzero(self._columns(units)) for units in feature_sets]
 
         def task(i: int) -> bool:
             theta, converged = self._solve(columns[i])
@@ -78,7 +78,7 @@ class LargeLogisticTrainer:
         keys = [np.packbits(units).tobytes() for units in feature_sets]
         new = [i for i, key in enumerate(keys) if key not in self._known]
         with ThreadpoolController().limit(limits=1, user_api="blas"), ThreadPoolExecutor(self._n_jobs) as pool:
-            said = list(pool.map(lambda i: self._outcomes(feature_sets[i] @ self._unit_columns, memory[i]), new))
+            said = list(pool.map(lambda i: self._outcomes(self._columns(feature_sets[i]), memory[i]), new))
         own = {keys[i]: outcome for i, outcome in zip(new, said, strict=True)}
         confidence = np.empty((len(keys), int(self._n_judges.sum())))
         label = np.empty(confidence.shape, dtype=np.uint8)
@@ -91,7 +91,7 @@ class LargeLogisticTrainer:
 
     def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
         """Return the models of all rows."""
-        columns: BoolArray = feature_sets @ self._unit_columns
+        columns = self._columns(feature_sets)
         return [LogisticModel(t[-1, :, :-1][:, c], t[-1, :, -1]) for t, c in zip(memory, columns, strict=True)]
 
     def _outcomes(self, columns: BoolArray, theta: FloatArray) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:

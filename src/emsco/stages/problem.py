@@ -1,6 +1,7 @@
 """Problem: encoded training and validation samples with their prices."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +41,17 @@ class Problem:
     def __post_init__(self) -> None:
         for array in (self.train, self.y_train, self.validation, self.y_validation, self.unit_columns):
             array.setflags(write=False)
+
+    def columns(self, feature_sets: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return the encoded columns that sets of units yield, (..., n_encoded)."""
+        owner, has_owner = self._owners
+        return np.asarray(feature_sets[..., owner] & has_owner)
+
+    @cached_property
+    def _owners(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Return the unit of each encoded column, of which there is one at most, and whether it has one."""
+        owner = self.unit_columns.argmax(axis=0)
+        return owner, self.unit_columns[owner, np.arange(owner.size)]
 
     @property
     def n_validation(self) -> int:
