@@ -24,7 +24,7 @@ class Proxy:
     def __init__(self, rehearsal: Rehearsal, encoding: str) -> None:
         self._clock = rehearsal.clock
         problem = rehearsal.problems(encoding)[0][0]
-        self._columns = problem.unit_columns
+        self._columns = problem.columns
         ones = np.ones((1, problem.y_train.size))
         train = np.concatenate([problem.train, ones])
         self._judges = np.concatenate([problem.validation, np.ones((1, problem.n_validation))])
@@ -36,7 +36,7 @@ class Proxy:
     def __call__(self, sets: BoolArray) -> FloatArray:
         """Return the mean log probability of the true class, set by set."""
         began = self._clock.elapsed
-        sure = np.array([self._sureness(np.append(units @ self._columns, True)) for units in sets])
+        sure = np.array([self._sureness(np.append(self._columns(units), True)) for units in sets])
         self._clock.speed.learn("proxy", self._clock.elapsed - began, float(self._expected(sets).sum()))
         return sure
 
@@ -46,7 +46,7 @@ class Proxy:
 
     def _expected(self, sets: BoolArray) -> FloatArray:
         """Return how long each set takes on a usual machine."""
-        n_columns = (sets @ self._columns).sum(axis=1)
+        n_columns = self._columns(sets).sum(axis=1)
         return np.asarray(1e-4 + self._y.size * (2e-9 * n_columns + 2e-8 * self._sums.shape[1]))
 
     def _sureness(self, columns: BoolArray) -> float:

@@ -50,8 +50,10 @@ class Problem:
     @cached_property
     def _owners(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """Return the unit of each encoded column, of which there is one at most, and whether it has one."""
-        owner = self.unit_columns.argmax(axis=0)
-        return owner, self.unit_columns[owner, np.arange(owner.size)]
+        owner, has_owner = np.zeros(len(self.train), dtype=np.intp), np.zeros(len(self.train), dtype=np.bool_)
+        units, columns = np.nonzero(self.unit_columns)
+        owner[columns], has_owner[columns] = units, True
+        return owner, has_owner
 
     @property
     def n_validation(self) -> int:
