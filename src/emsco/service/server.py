@@ -5,6 +5,7 @@ The one that watches loads nothing of what the others need: they start sooner, a
 
 from collections.abc import Callable
 from contextlib import suppress
+import gc
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 import os
@@ -41,9 +42,13 @@ def serve(settings: Settings, on_address: Callable[[str], object] = lambda _: No
         Log().say("starting", address=url, workers=settings.workers)
         on_address(url)
         if settings.workers == 1:
-            from emsco.service.worker import work
+            gc.disable()  # until the worker answers: what is loaded stays, so that looking for garbage is no use
+            try:
+                from emsco.service.worker import work
 
-            return work(settings, listening)
+                return work(settings, listening)
+            finally:
+                gc.enable()
         with TemporaryDirectory(prefix="emsco-") as folder:
             return _Supervisor(settings, listening, Path(folder)).run()
 
@@ -139,6 +144,7 @@ class _Supervisor:
 
 
 def _work(settings: Settings, listening: socket.socket, folder: Path, slot: int, replaces: bool) -> None:
+    gc.disable()
     from emsco.service.worker import run_worker
 
     run_worker(settings, listening, folder, slot, replaces)

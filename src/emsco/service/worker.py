@@ -62,6 +62,7 @@ def _run(service: Service, listening: socket.socket, parent: int | None) -> None
     )
     gc.collect()
     gc.freeze()  # modules and models stay: no collection has to walk them
+    gc.enable()
     _Server(config, service, parent).run(sockets=[listening])
 
 
