@@ -1,11 +1,11 @@
 """The routes of the service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
@@ -15,11 +15,22 @@ from emsco.deployed.decide import Decisions
 from emsco.deployed.session import Acquire
 from emsco.exceptions import EmscoError
 from emsco.service import tables
-from emsco.service.bodies import JSON, SMALL, as_shape, media_type, parse_json, read_body, read_json, unsupported
+from emsco.service.bodies import (
+    JSON,
+    SMALL,
+    as_shape,
+    media_type,
+    parse_json,
+    read_body,
+    read_json,
+    unsupported,
+    what_is_wrong,
+)
 from emsco.service.cases import answer_of, known_values, walk
 from emsco.service.core import Service
 from emsco.service.describing import describe
 from emsco.service.gate import Endpoint, Gate
+from emsco.service.ids import read_id
 from emsco.service.inference_routes import add_inference
 from emsco.service.monitoring_routes import add_monitoring
 from emsco.service.page_routes import add_pages
@@ -28,6 +39,7 @@ from emsco.service.responses import CASE, DECIDED, answers, body_of, json_respon
 from emsco.service.shapes import NextQuestion, Rows
 from emsco.service.shelf import Served
 
+Keep = Annotated[Sequence[str], Query(description="Columns that are no features, to be given back as they are.")]
 _SMALL = 2**15  # bytes of a body that is decided at once; larger ones are left to a thread
 
 
@@ -80,16 +92,25 @@ def _add_problems(app: FastAPI) -> None:
 
     app.add_exception_handler(ProblemError, told(lambda problem: problem))
     app.add_exception_handler(EmscoError, told(problem_of))
-    app.add_exception_handler(HTTPException, told(lambda e: ProblemError(e.status_code, e.detail, headers=e.headers)))
+    app.add_exception_handler(HTTPException, told(_of_http))
     app.add_exception_handler(RequestValidationError, told(lambda e: ProblemError(422, _first(e))))
     app.add_exception_handler(
         Exception, told(lambda _: ProblemError(500, "an error of the service; its log has more."))
     )
 
 
+def _of_http(error: HTTPException) -> ProblemError:
+    """Return what the framework refuses: an address, or a method of it."""
+    said = {
+        404: "there is nothing at this address; /openapi.json has all of them.",
+        405: f"this address takes {(error.headers or {}).get('Allow', 'another method')} only.",
+    }
+    return ProblemError(error.status_code, said.get(error.status_code, error.detail), headers=error.headers)
+
+
 def _first(error: RequestValidationError) -> str:
     found = error.errors()[0]
-    return f"{'.'.join(map(str, found['loc']))}: {found['msg']}."
+    return f"{'.'.join(map(str, found['loc'][1:]))}: {what_is_wrong(found['type'], found['msg'])}."
 
 
 def _add_health(app: FastAPI, service: Service) -> None:
@@ -140,10 +161,11 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
         question = as_shape(parse_json(await read_json(request, limits, SMALL)), NextQuestion)
         served.require(question.version)
         values = known_values(served, question, limits)
+        replaces = None if question.replaces is None else read_id(question.replaces)
         session = walk(served, values)
         decision_id = None
         if not isinstance(session.step(), Acquire):
-            decision_id = service.record_case(served, session)
+            decision_id = service.record_case(served, session, replaces)
         if service.settings.log_values:
             request.state.logged = {"values": values}
         return json_response(answer_of(served, session, explained=question.explain, decision_id=decision_id))
@@ -156,7 +178,9 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
         openapi_extra=body_of(Rows, **formats),
         responses={**answers("The decisions.", DECIDED, **formats), **problems(400, 404, 409, 413, 415, 422)},
     )  # fmt: skip
-    async def decide(name: str, request: Request, ids: bool = False, version: str | None = None) -> Response:
+    async def decide(
+        name: str, request: Request, ids: bool = False, version: str | None = None, keep: Keep = ()
+    ) -> Response:
         """Decide cases whose values are all there: JSON rows, CSV or an Arrow stream, answered in kind."""
         served = service.shelf.get(name)
         kind = media_type(request)
@@ -164,7 +188,7 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
             raise unsupported(kind, tables.TYPES)
         data = await read_body(request, limits)
         served.require(version)
-        arguments = (served, kind, data, ids)
+        arguments = (served, kind, data, ids, tuple(dict.fromkeys(keep)))
         if len(data) <= _SMALL:
             table, decisions, body = decided(*arguments)
         else:
@@ -174,17 +198,21 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
         headers = {"Cache-Control": "no-store", "X-Model-Version": served.version}
         return Response(body, headers=headers, media_type=kind)
 
-    def decided(served: Served, kind: str, data: bytes, ids: bool) -> tuple[Any, Decisions, bytes]:
+    def decided(
+        served: Served, kind: str, data: bytes, ids: bool, keep: tuple[str, ...]
+    ) -> tuple[Any, Decisions, bytes]:
+        tables.check_kept(keep)
         if kind == JSON:
             rows = as_shape(parse_json(data), Rows)
             served.require(rows.version)
-            table, ids = tables.from_rows(served, rows, limits), ids or rows.ids
+            (table, more), ids = tables.from_rows(served, rows, limits, keep), ids or rows.ids
         else:
-            table = (tables.from_csv if kind == tables.CSV else tables.from_arrow)(served, data, limits)
+            table, more = (tables.from_csv if kind == tables.CSV else tables.from_arrow)(served, data, limits, keep)
         decisions = served.model.decide(table)
-        named = service.ids_of(served, decisions) if ids else None
+        if ids:
+            more = {**more, "id": service.ids_of(served, decisions)}
         if kind == JSON:
-            return table, decisions, tables.to_json(served, decisions, named)
-        return table, decisions, (tables.to_csv if kind == tables.CSV else tables.to_arrow)(decisions, named)
+            return table, decisions, tables.to_json(served, decisions, more)
+        return table, decisions, (tables.to_csv if kind == tables.CSV else tables.to_arrow)(decisions, more)
 
     return next_question
