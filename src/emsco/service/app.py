@@ -93,7 +93,7 @@ def _add_problems(app: FastAPI) -> None:
     app.add_exception_handler(ProblemError, told(lambda problem: problem))
     app.add_exception_handler(EmscoError, told(problem_of))
     app.add_exception_handler(HTTPException, told(_of_http))
-    app.add_exception_handler(RequestValidationError, told(lambda e: ProblemError(422, _first(e))))
+    app.add_exception_handler(RequestValidationError, told(_of_parameters))
     app.add_exception_handler(
         Exception, told(lambda _: ProblemError(500, "an error of the service; its log has more."))
     )
@@ -108,9 +108,13 @@ def _of_http(error: HTTPException) -> ProblemError:
     return ProblemError(error.status_code, said.get(error.status_code, error.detail), headers=error.headers)
 
 
-def _first(error: RequestValidationError) -> str:
-    found = error.errors()[0]
-    return f"{'.'.join(map(str, found['loc'][1:]))}: {what_is_wrong(found['type'], found['msg'])}."
+def _of_parameters(error: RequestValidationError) -> ProblemError:
+    """Return what is wrong with the parameters in an address."""
+    found = [
+        {"field": ".".join(map(str, part["loc"][1:])), "detail": what_is_wrong(part["type"], part["msg"])}
+        for part in error.errors()
+    ]
+    return ProblemError(422, f"{found[0]['field']}: {found[0]['detail']}.", errors=found)
 
 
 def _add_health(app: FastAPI, service: Service) -> None:
@@ -201,11 +205,12 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
     def decided(
         served: Served, kind: str, data: bytes, ids: bool, keep: tuple[str, ...]
     ) -> tuple[Any, Decisions, bytes]:
-        tables.check_kept(keep)
-        if kind == JSON:
-            rows = as_shape(parse_json(data), Rows)
+        rows = as_shape(parse_json(data), Rows) if kind == JSON else None
+        ids = ids or (rows is not None and rows.ids)
+        tables.check_kept(keep, ids=ids)
+        if rows is not None:
             served.require(rows.version)
-            (table, more), ids = tables.from_rows(served, rows, limits, keep), ids or rows.ids
+            table, more = tables.from_rows(served, rows, limits, keep)
         else:
             table, more = (tables.from_csv if kind == tables.CSV else tables.from_arrow)(served, data, limits, keep)
         decisions = served.model.decide(table)

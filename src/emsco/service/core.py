@@ -71,6 +71,9 @@ class Service:
     def fill(self) -> None:
         """Load the models for the first time."""
         self.shelf.fill()
+        if not self.shelf.served:
+            places = ", ".join(str(source.path) for source in self.settings.sources)
+            self.log.say("no model yet", looking_in=places)
 
     def look(self) -> None:
         """Look whether files have changed; what cannot be used is said, and what was there stays."""

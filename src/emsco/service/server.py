@@ -20,6 +20,7 @@ from typing import Any
 from emsco.exceptions import InvalidParameterError
 from emsco.service.logs import Log
 from emsco.service.settings import Settings
+from emsco.service.tokens import Tokens
 
 _SHORT_LIFE = 5.0  # seconds; a worker that ends sooner, several times in a row, will not live the next time either
 _MOST_SHORT_LIVES = 5
@@ -32,7 +33,7 @@ def serve(settings: Settings, on_address: Callable[[str], object] = lambda _: No
     ----------
     settings : Settings
     on_address : callable
-        Called with the address of the service, as soon as it is known.
+        Called with the address of the service; if it has one worker, when its models are loaded.
     """
     with _bound(settings) as listening:
         address = listening.getsockname()
@@ -40,15 +41,17 @@ def serve(settings: Settings, on_address: Callable[[str], object] = lambda _: No
         host = f"[{address[0]}]" if ":" in address[0] else address[0]
         url = f"{scheme}://{host}:{address[1]}"
         Log().say("starting", address=url, workers=settings.workers)
-        on_address(url)
+        if settings.token_file is not None:
+            Tokens(settings.token_file)  # a file that is wrong is told once, not by each worker
         if settings.workers == 1:
             gc.disable()  # until the worker answers: what is loaded stays, so that looking for garbage is no use
             try:
                 from emsco.service.worker import work
 
-                return work(settings, listening)
+                return work(settings, listening, lambda: on_address(url))
             finally:
                 gc.enable()
+        on_address(url)
         with TemporaryDirectory(prefix="emsco-") as folder:
             return _Supervisor(settings, listening, Path(folder)).run()
 
@@ -58,9 +61,13 @@ def _bound(settings: Settings) -> socket.socket:
     try:
         family, *_, address = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(address)
-        listening.setblocking(False)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.setblocking(False)
+        except BaseException:
+            listening.close()
+            raise
     except (OSError, OverflowError) as error:
         said = getattr(error, "strerror", None) or error
         raise InvalidParameterError(f"{settings.host}, port {settings.port}, cannot be listened at: {said}.") from error

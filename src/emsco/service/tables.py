@@ -27,7 +27,7 @@ CSV = "text/csv"
 ARROW = "application/vnd.apache.arrow.stream"
 TYPES = (JSON, CSV, ARROW)
 Kept = Mapping[str, Any]  # columns of the request that are part of the answer, by name
-_ANSWERED = frozenset({"label", "best_guess", "confidence", "stage", "cost", "id"})
+_ANSWERED = frozenset({"label", "best_guess", "confidence", "stage", "cost"})
 _MOST_TEXT = 2**26  # characters of a column of categories, once every row has its own
 
 
@@ -69,11 +69,12 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def check_kept(keep: Sequence[str]) -> None:
+def check_kept(keep: Sequence[str], *, ids: bool) -> None:
     """Raise if a column that is to be kept has the name of one in the answer."""
-    clash = [name for name in keep if name in _ANSWERED]
+    clash = [name for name in keep if name in _ANSWERED or (ids and name == "id")]
     if clash:
-        raise ProblemError(422, f"keep: decisions have a column {shown(clash[0])} of their own; rename yours.")
+        said = f"decisions have a column {shown(clash[0])} of their own; rename yours"
+        raise ProblemError(422, f"keep: {said}.", errors=[{"field": "keep", "detail": said}])
 
 
 def from_csv(served: Served, data: bytes, limits: Limits, keep: Sequence[str] = ()) -> tuple[Any, Kept]:
@@ -176,7 +177,8 @@ def check_names(served: Served, names: Sequence[str], limits: Limits, keep: Sequ
     check_number(len(names), limits.columns, "columns")
     absent = [name for name in keep or () if name not in names]
     if absent:
-        raise ProblemError(422, f"keep: there is no column {shown(absent[0])} in the body.")
+        said = f"there is no column {shown(absent[0])} in the body"
+        raise ProblemError(422, f"keep: {said}.", errors=[{"field": "keep", "detail": said}])
     unknown = [name for name in names if name not in served.columns and name not in (keep or ())]
     if unknown:
         found = [{"field": name[:100], "detail": "the model has no such column"} for name in unknown[:20]]

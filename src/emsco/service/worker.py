@@ -1,6 +1,7 @@
 """A process that serves: the application behind its HTTP server, until it is told to end."""
 
 import asyncio
+from collections.abc import Callable
 import gc
 import logging
 import os
@@ -30,10 +31,11 @@ def unusable(settings: Settings, error: Exception) -> InvalidParameterError:
     return InvalidParameterError(f"{settings.host}, port {settings.port}, cannot be listened at: {said}.")
 
 
-def work(settings: Settings, listening: socket.socket) -> int:
+def work(settings: Settings, listening: socket.socket, on_loaded: Callable[[], object]) -> int:
     """Serve in this process, the only one; return its exit code."""
     service = Service(settings)
     service.fill()
+    on_loaded()
     _run(service, listening, None)
     return 0
 

@@ -401,10 +401,15 @@ function drawPath() {
   const bars = stages.map(({ bar }, j) =>
     bar === null || (!priced && bar <= ends[0]) || (priced && j === n - 1) ? null : s("line", { class: "needed", x1: x(j) - half, x2: x(j) + half, y1: y(bar), y2: y(bar) }));
   const points = stages.map(({ at }, j) => `${j ? "L" : "M"}${x(j).toFixed(1)} ${y(at).toFixed(1)}`).join("");
-  const marks = stages.map(({ at, label }, j) => [
-    s("circle", { class: "stop", r: 6, cx: x(j), cy: y(at) }),
-    s("text", { class: "at", x: x(j), y: y(at) > box.top + 26 ? y(at) - 12 : y(at) + 24, "text-anchor": "middle" }, cut(String(label), 12)),
-  ]);
+  const isCrossed = (place, bar) => bar !== null && Math.abs(y(bar) - place + 4) < 9; // a text by a dashed line
+  const marks = stages.map(({ at, bar, label }, j) => {
+    const [above, below] = [y(at) - 12, y(at) + 24];
+    const place = y(at) > box.top + 26 && (!isCrossed(above, bar) || below > box.bottom) ? above : below;
+    return [
+      s("circle", { class: "stop", r: 6, cx: x(j), cy: y(at) }),
+      s("text", { class: "at", x: x(j), y: place, "text-anchor": "middle" }, cut(String(label), 12)),
+    ];
+  });
   const text = priced ? money : percent;
   const words = stages.map(({ at, label }, j) => `stage ${j + 1}: ${label}, ${text(at)}`).join("; ");
   const title = priced ? "expected price of errors" : "confidence in the most probable class";
