@@ -31,7 +31,7 @@ from pyarrow import ipc
 import uvloop
 
 from benchmarks.common import Bar, best_of
-from benchmarks.load import Result, flood, request_of, steady
+from benchmarks.load import Connection, Result, flood, request_of, steady
 from emsco import Acquire, MultiStageClassifier, load
 from emsco.datasets import load_heart_failure
 
@@ -175,12 +175,33 @@ def tables(port: int, clf: Any, data: pd.DataFrame) -> Iterator[Bar]:
     uvloop.run(flood(port, [request], n_connections=1, n=3, check=check))
     results = [uvloop.run(flood(port, [request], n_connections=1, n=100)) for _ in range(3)]
     over_http = min(result.quantile(0.5) for result in results)
+    way = transport(sink.getvalue(), len(tables_answer(port, request)))
     for name, rows in {"the same Arrow table": table, "the same data frame": frame}.items():
         direct = best_of(lambda rows=rows: clf.decide(rows), 100)
         yield Bar(
             f"decide of 10,000 rows by Arrow against clf.decide of {name}", direct / over_http, "x", 0.3,
-            f"{1e3 * over_http:.2f} ms against {1e3 * direct:.2f} ms; {len(request) / 2**20:.1f} MB",
+            f"{1e3 * over_http:.2f} ms against {1e3 * direct:.2f} ms; {len(request) / 2**20:.1f} MB; to and from a "
+            f"bare endpoint, the same bytes take {1e3 * way:.2f} ms",
         )  # fmt: skip
+
+
+def tables_answer(port: int, request: bytes) -> bytes:
+    async def one() -> bytes:
+        connection = Connection(port)
+        _, body = await connection.send(request)
+        connection.close()
+        return body
+
+    return uvloop.run(one())
+
+
+def transport(body: bytes, n_back: int) -> float:
+    """Seconds that a bare endpoint takes for a body of this length, and an answer of that one."""
+    port = free_port()
+    with running([sys.executable, "-m", "benchmarks.echo", str(port)], port, "/echo"):
+        request = request_of(f"/sent?back={n_back}", body, ARROW)
+        results = [uvloop.run(flood(port, [request], n_connections=1, n=100)) for _ in range(3)]
+        return min(result.quantile(0.5) for result in results)
 
 
 def flat(n_requests: int) -> Iterator[Bar]:
