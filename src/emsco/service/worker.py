@@ -19,6 +19,7 @@ from emsco.exceptions import EmscoError, InvalidParameterError, printable
 from emsco.service.app import create_app
 from emsco.service.core import Service
 from emsco.service.logs import Log
+from emsco.service.server import REFUSED, SERVED
 from emsco.service.settings import Limits, Settings
 
 _LONGEST_HEAD = 2**16  # bytes of a request before its body
@@ -187,6 +188,8 @@ def run_worker(settings: Settings, listening: socket.socket, folder: Path, slot:
         except EmscoError as error:
             service.log.say("not started", worker=slot, reason=printable(str(error)))
             if not replaces or os.getppid() != parent:
+                (folder / REFUSED).write_text(str(error), encoding="utf-8")
                 sys.exit(1)
             time.sleep(settings.look_seconds)
+    (folder / SERVED).touch()
     _run(service, listening, parent)
