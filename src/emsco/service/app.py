@@ -192,32 +192,35 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
             raise unsupported(kind, tables.TYPES)
         data = await read_body(request, limits)
         served.require(version)
-        arguments = (served, kind, data, ids, tuple(dict.fromkeys(keep)))
+        arguments = (service, served, kind, data, ids, tuple(dict.fromkeys(keep)))
         if len(data) <= _SMALL:
-            table, decisions, body = decided(*arguments)
+            table, decisions, body = _decided(*arguments)
         else:
             loop = asyncio.get_running_loop()
-            table, decisions, body = await loop.run_in_executor(service.pool, decided, *arguments)
+            table, decisions, body = await loop.run_in_executor(service.pool, _decided, *arguments)
         service.record_table(served, table, decisions)
         headers = {"Cache-Control": "no-store", "X-Model-Version": served.version}
         return Response(body, headers=headers, media_type=kind)
 
-    def decided(
-        served: Served, kind: str, data: bytes, ids: bool, keep: tuple[str, ...]
-    ) -> tuple[Any, Decisions, bytes]:
-        rows = as_shape(parse_json(data), Rows) if kind == JSON else None
-        ids = ids or (rows is not None and rows.ids)
-        tables.check_kept(keep, ids=ids)
-        if rows is not None:
-            served.require(rows.version)
-            table, more = tables.from_rows(served, rows, limits, keep)
-        else:
-            table, more = (tables.from_csv if kind == tables.CSV else tables.from_arrow)(served, data, limits, keep)
-        decisions = served.model.decide(table)
-        if ids:
-            more = {**more, "id": service.ids_of(served, decisions)}
-        if kind == JSON:
-            return table, decisions, tables.to_json(served, decisions, more)
-        return table, decisions, (tables.to_csv if kind == tables.CSV else tables.to_arrow)(decisions, more)
-
     return next_question
+
+
+def _decided(
+    service: Service, served: Served, kind: str, data: bytes, ids: bool, keep: tuple[str, ...]
+) -> tuple[Any, Decisions, bytes]:
+    """Read a table, decide it, and write the answer in the same format."""
+    limits = service.settings.limits
+    rows = as_shape(parse_json(data), Rows) if kind == JSON else None
+    ids = ids or (rows is not None and rows.ids)
+    tables.check_kept(keep, ids=ids)
+    if rows is not None:
+        served.require(rows.version)
+        table, more = tables.from_rows(served, rows, limits, keep)
+    else:
+        table, more = (tables.from_csv if kind == tables.CSV else tables.from_arrow)(served, data, limits, keep)
+    decisions = served.model.decide(table)
+    if ids:
+        more = {**more, "id": service.ids_of(served, decisions)}
+    if kind == JSON:
+        return table, decisions, tables.to_json(served, decisions, more)
+    return table, decisions, (tables.to_csv if kind == tables.CSV else tables.to_arrow)(decisions, more)
