@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 import uvicorn
 
 app = FastAPI()
@@ -12,6 +12,13 @@ app = FastAPI()
 @app.post("/echo")
 async def echo(body: dict[str, Any]) -> dict[str, Any]:
     return body
+
+
+@app.post("/sent")
+async def sent(request: Request, back: int) -> Response:
+    """Take a body as it is, and send so many bytes back: what the way costs."""
+    await request.body()
+    return Response(bytes(back))
 
 
 if __name__ == "__main__":

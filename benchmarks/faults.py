@@ -122,6 +122,33 @@ def terminated(folder: Path) -> None:
         )
 
 
+def late(folder: Path) -> None:
+    """SIGTERM while the successor of a killed worker starts, at several moments."""
+    clf, model, data = fitted(folder)
+    questions = [request_of("/models/heart/next", body) for body in walked(clf, data)[0]]
+    for delay in (0.0, 0.1, 0.3, 0.6, 0.9, 1.2, 1.6, 2.2):
+        port = free_port()
+        with running(serve(model, port, "--workers", "2"), port, "/health/ready") as process:
+            while len(children(process.pid)) < 2:
+                time.sleep(0.05)
+            time.sleep(2)
+
+            async def scene(process: Any = process, port: int = port, delay: float = delay) -> float:
+                load = asyncio.create_task(flood(port, questions, n_connections=8, seconds=90))
+                await asyncio.sleep(0.5)
+                os.kill(children(process.pid)[0], signal.SIGKILL)
+                await asyncio.sleep(delay)
+                began = time.monotonic()
+                process.send_signal(signal.SIGTERM)
+                while process.poll() is None:
+                    await asyncio.sleep(0.02)
+                load.cancel()
+                return time.monotonic() - began
+
+            took = uvloop.run(scene())
+        print(f"SIGTERM {delay} s after a SIGKILL: ended after {took:.1f} s, code {process.returncode}", flush=True)
+
+
 def swaps(folder: Path) -> None:
     heart = load_heart_failure()
     first, model, data = fitted(folder)
@@ -214,7 +241,7 @@ def full_disk(folder: Path) -> None:
 
 
 def main() -> None:
-    chosen: dict[str, Any] = {"kills": kills, "sigterm": terminated, "swaps": swaps, "disk": full_disk}
+    chosen: dict[str, Any] = {"kills": kills, "sigterm": terminated, "late": late, "swaps": swaps, "disk": full_disk}
     for name in sys.argv[1:] or chosen:
         with TemporaryDirectory() as folder:
             chosen[name](Path(folder))

@@ -1,4 +1,4 @@
-"""The decision service under load: `python -m benchmarks.service`, with --million for the long run.
+"""The decision service under load: `python -m benchmarks.service`, some seven minutes; --requests 50000 is shorter.
 
 Everything is on 127.0.0.1 and bounded. The client and both services share the machine, so that ratios say more than
 rates. Answers are compared with `decide` first.
@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import chain
 import json
 import os
 from pathlib import Path
@@ -30,7 +31,7 @@ from pyarrow import ipc
 import uvloop
 
 from benchmarks.common import Bar, best_of
-from benchmarks.load import Result, flood, request_of, steady
+from benchmarks.load import Connection, Result, flood, request_of, steady
 from emsco import Acquire, MultiStageClassifier, load
 from emsco.datasets import load_heart_failure
 
@@ -114,6 +115,11 @@ def memory(pid: int) -> float:
     return total / 1024
 
 
+def resident(pid: int) -> float:
+    """Megabytes of a process in memory, shared libraries included."""
+    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())[1]) / 1024
+
+
 def bars() -> Iterator[Bar]:
     with TemporaryDirectory() as name:
         clf, model, data = fitted(Path(name))
@@ -169,43 +175,72 @@ def tables(port: int, clf: Any, data: pd.DataFrame) -> Iterator[Bar]:
     uvloop.run(flood(port, [request], n_connections=1, n=3, check=check))
     results = [uvloop.run(flood(port, [request], n_connections=1, n=100)) for _ in range(3)]
     over_http = min(result.quantile(0.5) for result in results)
+    way = transport(sink.getvalue(), len(tables_answer(port, request)))
     for name, rows in {"the same Arrow table": table, "the same data frame": frame}.items():
         direct = best_of(lambda rows=rows: clf.decide(rows), 100)
         yield Bar(
             f"decide of 10,000 rows by Arrow against clf.decide of {name}", direct / over_http, "x", 0.3,
-            f"{1e3 * over_http:.2f} ms against {1e3 * direct:.2f} ms; {len(request) / 2**20:.1f} MB",
+            f"{1e3 * over_http:.2f} ms against {1e3 * direct:.2f} ms; {len(request) / 2**20:.1f} MB; to and from a "
+            f"bare endpoint, the same bytes take {1e3 * way:.2f} ms",
         )  # fmt: skip
 
 
-def million() -> None:
-    """A million requests to two workers: memory after the first tenth and at the end."""
+def tables_answer(port: int, request: bytes) -> bytes:
+    async def one() -> bytes:
+        connection = Connection(port)
+        _, body = await connection.send(request)
+        connection.close()
+        return body
+
+    return uvloop.run(one())
+
+
+def transport(body: bytes, n_back: int) -> float:
+    """Seconds that a bare endpoint takes for a body of this length, and an answer of that one."""
+    port = free_port()
+    with running([sys.executable, "-m", "benchmarks.echo", str(port)], port, "/echo"):
+        request = request_of(f"/sent?back={n_back}", body, ARROW)
+        results = [uvloop.run(flood(port, [request], n_connections=1, n=100)) for _ in range(3)]
+        return min(result.quantile(0.5) for result in results)
+
+
+def flat(n_requests: int) -> Iterator[Bar]:
+    """Many requests to one worker: memory after the first tenth and at the end, and what went wrong."""
     with TemporaryDirectory() as name:
         clf, model, data = fitted(Path(name))
         bodies, wanted = walked(clf, data)
         port = free_port()
         questions = [request_of("/models/heart/next", body) for body in bodies]
-        with running(serve(model, port, *sys.argv[2:]), port, "/health/ready") as process:
-            for n in (100_000, *[300_000] * 3):
-                check = lambda i, body: agrees(wanted[i], body)  # noqa: E731
+        check = lambda i, body: agrees(wanted[i], body)  # noqa: E731
+        with running(serve(model, port), port, "/health/ready") as process:
+            n_wrong, sizes = 0, []
+            for n in (n_requests // 10, n_requests - n_requests // 10):
                 result = uvloop.run(flood(port, questions, n_connections=CONNECTIONS, n=n, check=check))
-                print(
-                    f"{n:,} more: {result.rate:,.0f} a second, {result.n_failed} wrong or failed, {result.n_broken} "
-                    f"broken, {memory(process.pid):.1f} MB",
-                    flush=True,
-                )
+                n_wrong += result.n_failed + result.n_broken
+                sizes.append((memory(process.pid), resident(process.pid)))
+        (first, _), (last, rss) = sizes
+        yield Bar(
+            f"growth of the memory over {n_requests:,} requests", 100 * max(last / first - 1, 0.0), "percent", 5,
+            f"{first:.1f} MB after a tenth of them, {last:.1f} MB at the end; {rss:.0f} MB with shared libraries (RSS)",
+        )  # fmt: skip
+        yield Bar(f"wrong, failed or broken ones of {n_requests:,} requests", n_wrong, "", 0, "answers equal decide")
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--million", action="store_true")
-    if parser.parse_known_args()[0].million:
-        million()
-        return
+    parser.add_argument("--requests", type=int, default=1_000_000, help="for the line about memory; 0: leave it out")
+    n_requests = parser.parse_args().requests
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    for bar in bars():
-        print(f"{bar.name:<70} {bar.value:8.3g} {bar.unit:<3} {'' if bar.met else 'MISSED'}  {bar.detail}", flush=True)
+    missed = 0
+    for bar in chain(bars(), flat(n_requests) if n_requests else ()):
+        sign = ">=" if bar.more_is_better else "<="
+        verdict = "" if bar.met else "MISSED"
+        missed += not bar.met
+        line = f"{bar.name:<70} {bar.value:8.3g} {bar.unit:<8} {sign} {bar.floor:<4g} {verdict:<7} {bar.detail}"
+        print(line, flush=True)
+    return missed
 
 
 if __name__ == "__main__":
     asyncio.set_event_loop_policy(None)
-    main()
+    sys.exit(main() > 0)

@@ -30,10 +30,14 @@ def n_threads(n_jobs: int) -> int:
 
 def check_seed(random_state: Any) -> int:
     """Return the seed that a random_state gives."""
-    from sklearn.utils import check_random_state  # here: serving, which loads this file, does without scikit-learn
-
     try:
-        return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        if isinstance(random_state, int | np.integer):  # as scikit-learn does, which takes a second to load
+            rng = np.random.RandomState(random_state)
+        else:
+            from sklearn.utils import check_random_state
+
+            rng = check_random_state(random_state)
+        return int(rng.randint(np.iinfo(np.int32).max))
     except ValueError as error:
         raise InvalidParameterError(
             f"must be a whole number, a numpy RandomState or None; got {random_state!r}.", parameter="random_state"

@@ -174,7 +174,7 @@ def test_many_rows_in_many_threads_equal_one_row_at_a_time(monkeypatch, n_jobs):
 @pytest.mark.parametrize(("bound", "n"), [("", 8), ("3", 3), ("0", 1), ("64", 8), ("none", 8)])
 def test_threads_are_at_most_those_of_openmp(monkeypatch, bound, n):
     monkeypatch.setenv("OMP_NUM_THREADS", bound)
-    monkeypatch.setattr("emsco.deployed.decide.cpu_count", lambda: 8)
+    monkeypatch.setattr("joblib.cpu_count", lambda: 8)
     assert n_cores.__wrapped__() == n
 
 

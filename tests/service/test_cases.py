@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.service.conftest import HEART, HOSTILE, mixed_cases
+from emsco import EMSCOClassifier, Prices
+from tests.service.conftest import HEART, HOSTILE, PRICES, mixed_cases, serving
 
 MIXED, _ = mixed_cases(120, seed=1)
 TABLES = {
@@ -131,7 +132,11 @@ def test_a_client_may_insist_on_a_version(client, fitted):
         (b'{"values": ' + b"[" * 100_000, 400, "nested too deeply"),
         (b'"\xff"', 400, "byte 1 is not UTF-8"),
         (b"[]", 422, "the body: "),
-        (b'{"value": {}}', 422, "value: there is no such field. The fields are values, unavailable, explain, version."),
+        (
+            b'{"value": {}}',
+            422,
+            "value: there is no such field. The fields are values, unavailable, explain, replaces, version.",
+        ),
         (b'{"values": {"age": [1]}}', 422, "values.age: give a number, text, true, false or null"),
         (b'{"values": {"agee": 1}}', 422, "did you mean 'age'?"),
         (b'{"values": {"panel": 1}}', 422, "is what is bought"),
@@ -215,3 +220,61 @@ def test_every_problem_with_a_body_says_which_field_or_that_it_is_the_body(clien
     answer = client.post("/models/mixed/next", json={"values": {"age": "old"}})
     assert answer.status_code == 422
     assert answer.json()["errors"] == [{"field": "", "detail": answer.json()["detail"]}]
+
+
+def test_a_corrected_case_counts_once(folder):
+    with serving(folder / "mixed.emsco", quiet=True) as client:
+        case = {"age": 88, "smokes": 1, "country": "FR", "sodium": 130, HOSTILE: 3}
+        first = ask(client, "mixed", values=case)["decision"]
+        other = {**case, "age": 21, "smokes": 0, "country": "DE", "sodium": 150, HOSTILE: -3}
+        second = ask(client, "mixed", values=other, replaces=first["id"])["decision"]
+        assert first["label"] == "sick"
+        assert second["label"] == "well"
+        live = client.get("/models/mixed/live").json()
+        assert live["cases"] == sum(live["labelled"]) + live["rejected"] == 1
+        assert live["labels"] == {"sick": 0, "well": 1}
+        text = client.get("/metrics").text
+        assert 'emsco_corrections_total{model="mixed"} 1' in text
+        dearest = max(first["cost"], second["cost"])
+        assert f'emsco_cost_total{{model="mixed"}} {dearest:g}\n' in text
+        response = client.post("/models/mixed/next", json={"values": other, "replaces": "nothing"})
+        assert response.status_code == 422
+
+
+def test_stages_are_numbered_from_0_in_json_and_that_is_said(client):
+    assert client.get("/models/mixed").json()["first_stage"] == 0
+    row = {name: plain(value) for name, value in MIXED.iloc[0].items()}
+    assert client.post("/models/mixed/decide", json={"rows": [row]}).json()["first_stage"] == 0
+
+
+def test_a_model_with_prices_of_errors_says_what_its_label_is_expected_to_cost(tmp_path):
+    X, y = mixed_cases()
+    errors = [[0, 500], [80, 0]]
+    clf = EMSCOClassifier(PRICES, errors=errors, random_state=0).fit(X, y)
+    clf.save(tmp_path / "money.emsco")
+    with serving(tmp_path, quiet=True) as client:
+        described = client.get("/models/money").json()
+        assert described["errors"] == {"prices": errors, "no_answer": None, "largest": 500.0}
+        row = {name: plain(value) for name, value in X.iloc[3].items()}
+        answer = ask(client, "money", values=row, explain=True)
+        decision, shares = answer["decision"], answer["explanation"]["probabilities"]
+        share = {entry["label"]: entry["probability"] for entry in shares}
+        expected = {
+            label: sum(share[truth] * errors[t][k] for t, truth in enumerate(described["classes"]))
+            for k, label in enumerate(described["classes"])
+        }
+        assert decision["label"] == min(expected, key=expected.get)
+        assert decision["expected_price"] == pytest.approx(min(expected.values()))
+
+
+def test_a_model_that_buys_nothing_decides_at_once(tmp_path):
+    X, y = mixed_cases()
+    prices = Prices(units=PRICES.units, price={"age": 1, "smokes": 1, "country": 2, "panel": 30})
+    clf = EMSCOClassifier(prices, errors=[[0, 0.001], [0.001, 0]], random_state=0).fit(X, y)
+    clf.save(tmp_path / "empty.emsco")
+    with serving(tmp_path, quiet=True) as client:
+        answer = ask(client, "empty", explain=True)
+        assert answer["decision"]["cost"] == 0
+        assert answer["explanation"]["features"] == []
+        assert ask(client, "empty", values={"age": 4})["decision"]["label"] == answer["decision"]["label"]
+        assert client.post("/models/empty/next", json={"values": {"agee": 4}}).status_code == 422

@@ -105,7 +105,7 @@ def tensor(**changes):
         ([tensor(shape=[1, 2], data=[1.0, 2.0])], "send a tensor of shape [rows] per column"),
         ([tensor(shape=[10**12], data=[])], "at most 100,000 are taken at once"),
         ([tensor(shape=[1, 10**12], data=[])], "do not have the shape"),
-        ([tensor(shape=[-1])], "greater than or equal to 0"),
+        ([tensor(shape=[-1])], "at least 0"),
         ([tensor(extra=1)], "there is no such field"),
         ([tensor(parameters={"binary_data_size": 8})], "is not as long as it says"),
         ([tensor(parameters={"binary_data_size": -1})], "is not as long as it says"),

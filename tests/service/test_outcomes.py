@@ -167,7 +167,7 @@ def test_a_truth_is_acknowledged_once(keeping):
         ({"truth": []}, "give a class"),
         ({"id": "nonsense"}, "none that this service gave"),
         ({"id": "A" * 38}, "none that this service gave"),
-        ({"id": "x" * 65}, "at most 64 characters"),
+        ({"id": "x" * 65}, "the text is too long"),
         ({"more": 1}, "there is no such field"),
     ],
 )

@@ -8,9 +8,9 @@ import httpx2
 from playwright.sync_api import expect, sync_playwright
 import pytest
 
-from emsco import load
+from emsco import EMSCOClassifier, Prices, load
 from tests.report.test_browser import ARGUMENTS, CHROMIUM
-from tests.service.conftest import HEART, HOSTILE
+from tests.service.conftest import HEART, HOSTILE, PRICES, mixed_cases
 from tests.service.test_server import process
 
 DESK, PHONE = {"width": 1200, "height": 900}, {"width": 390, "height": 800}
@@ -329,3 +329,49 @@ def test_the_address_of_a_model_that_is_gone_opens_no_other(service, place):
     answer = httpx2.get(service.url + place, params={"model": "nope"})
     assert answer.status_code == 404
     assert "there is no model of this name" in answer.json()["detail"]
+
+
+def test_a_corrected_case_counts_once_on_the_page_live(open_page, service):
+    before = httpx2.get(f"{service.url}/models/promising/live").json()["cases"]
+    page = open_page("/?model=promising")
+    heading(page, "Stage 1 of 3: age")
+    for _ in range(3):
+        for box in page.locator("#form input[data-missing]").all():
+            box.check()
+        if not page.locator("#form").is_visible():
+            break
+        page.locator("#form button.main").click()
+        page.wait_for_timeout(300)
+    expect(page.locator("#decision")).to_be_visible()
+    page.get_by_role("button", name="Change the values of stage 1").click()
+    page.locator("#form input[data-missing]").uncheck()
+    page.locator("#form input[type=text]").fill("44")
+    page.locator("#form button.main").click()
+    expect(page.locator("#decision")).to_be_visible()
+    after = httpx2.get(f"{service.url}/models/promising/live").json()["cases"]
+    assert after == before + 1
+
+
+def test_a_model_with_prices_of_errors_shows_what_its_label_is_expected_to_cost(open_page, service):
+    X, y = mixed_cases()
+    for name, errors in {"money": [[0, 500], [80, 0]], "empty": [[0, 0.001], [0.001, 0]]}.items():
+        dear = Prices(units=PRICES.units, price={"age": 1, "smokes": 1, "country": 2, "panel": 30})
+        prices = PRICES if name == "money" else dear
+        clf = EMSCOClassifier(prices, errors=errors, random_state=0).fit(X, y)
+        clf.save(service.models / "new")
+        (service.models / "new").rename(service.models / f"{name}.emsco")
+        service.wait_until(lambda name=name: httpx2.get(f"{service.url}/models/{name}").status_code == 200 or None)
+    page = open_page("/?model=money")
+    expect(page.locator("#form button.main")).to_be_visible()
+    while page.locator("#form").is_visible():
+        asked = page.locator("#question-h").text_content()
+        for box in page.locator("#form input[data-missing]").all():
+            box.check()
+        page.locator("#form button.main").click()
+        expect(page.locator("#question-h")).not_to_have_text(asked)
+    expect(page.locator(".verdict-card")).to_contain_text("Errors are expected to cost")
+    expect(page.locator(".verdict-card")).not_to_contain_text("Confidence")
+    expect(page.locator("#path")).to_contain_text("expected price of errors")
+    page = open_page("/?model=empty")
+    heading(page, "Decision")
+    expect(page.locator("#question-lead")).to_have_text("This model buys nothing: every case gets this answer.")

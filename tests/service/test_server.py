@@ -233,6 +233,8 @@ def test_answers_of_two_workers_under_load_are_those_of_one(folder, fitted, tmp_
         (["{model}", "--max-rows", "0"], "--max-rows must be more than 0"),
         (["{model}", "--host", "256.1.1.1", "--insecure"], "cannot be listened at"),
         (["{model}", "--token-file", "nothing"], "nothing cannot be read"),
+        (["{model}", "--token-file", "nothing", "--workers", "2"], "nothing cannot be read"),
+        (["nothing.emsco", "--workers", "2"], "there is no file"),
     ],
 )
 def test_a_service_that_cannot_start_says_why(folder, tmp_path, arguments, said):
@@ -242,3 +244,5 @@ def test_a_service_that_cannot_start_says_why(folder, tmp_path, arguments, said)
     assert done.returncode == 1
     assert said in done.stderr
     assert "Traceback" not in done.stderr
+    assert "warning" not in done.stderr
+    assert "The page is at" not in done.stdout

@@ -228,3 +228,19 @@ def test_large_tables_are_decided_beside_the_event_loop(client, fitted):
     frame = pd.concat([HEART.data] * 20, ignore_index=True)
     found = answers_of(post(client, "heart", body_of(frame, ARROW), ARROW), ARROW)
     np.testing.assert_array_equal(found["confidence"], fitted["heart"].decide(frame).confidence)
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/csv", ARROW])
+def test_columns_that_are_no_features_are_given_back_on_request(client, fitted, kind):
+    frame = TABLES["mixed"].iloc[:7].assign(patient=[f"P{i}" for i in range(7)])
+    body = body_of(frame, kind)
+    refused = post(client, "mixed", body, kind)
+    assert refused.status_code == 422
+    assert "no column 'patient'; leave them out, or get them back with the decisions: ?keep=patient" in refused.text
+    found = answers_of(post(client, "mixed", body, kind, keep=["patient", "age"]), kind)
+    assert found["patient"].tolist() == frame["patient"].tolist()
+    assert found["age"].tolist() == frame["age"].tolist()
+    decisions = fitted["mixed"].decide(frame.drop(columns="patient"))
+    assert found["confidence"].tolist() == pytest.approx(decisions.confidence.tolist(), abs=1e-15)
+    assert post(client, "mixed", body, kind, keep="nothing").json()["detail"].startswith("keep: there is no column")
+    assert "of their own" in post(client, "mixed", body, kind, keep="label").json()["detail"]

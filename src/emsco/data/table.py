@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from emsco.exceptions import InvalidInputError, MissingDependencyError
 
@@ -257,7 +256,7 @@ def is_missing(value: Any) -> bool:
 
 
 def _as_matrix(X: Any) -> NDArray[Any]:
-    if issparse(X):
+    if hasattr(X, "toarray") and type(X).__module__.startswith("scipy.sparse"):
         raise InvalidInputError("sparse input is not supported: every cell has a price; pass X.toarray().")
     try:
         data = np.asarray(X)

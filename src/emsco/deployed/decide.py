@@ -7,7 +7,6 @@ from functools import cache
 import os
 from typing import Any, NamedTuple
 
-from joblib import cpu_count
 import numpy as np
 from numpy.typing import NDArray
 
@@ -356,8 +355,13 @@ class TrainedCascade:
 @cache
 def n_cores() -> int:
     """Return how many cores this process may use; as for OpenMP and BLAS, OMP_NUM_THREADS bounds them."""
-    n, bound = int(cpu_count()), os.environ.get("OMP_NUM_THREADS", "")
-    return min(n, max(int(bound), 1)) if bound.isdigit() else n
+    bound = os.environ.get("OMP_NUM_THREADS", "")
+    if bound.isdigit() and int(bound) <= 1:
+        return 1
+    from joblib import cpu_count  # here: it takes a while to load, and a service has one thread for each case
+
+    n = int(cpu_count())
+    return min(n, int(bound)) if bound.isdigit() else n
 
 
 def _compiled_arguments(encoder: Encoder, stages: Sequence[Stage]) -> tuple[Any, ...] | None:

@@ -134,6 +134,8 @@ def _contributions(
 ) -> tuple[Contribution, ...]:
     prices, names = model.prices, model.column_names
     units = [u for u, stage in enumerate(model.design.tolist()) if 0 <= stage < n_passed]
+    if not units:  # the empty design
+        return ()
     columns = [tuple(names[c] for c in prices.unit_columns[u]) for u in units]
     rows = [_encoded(model, {**given, **dict.fromkeys(missing)}) for missing in columns]
     answers = _answers(model.stages[n_passed - 1], *rows)

@@ -135,9 +135,9 @@ class Check:
         n = self.n_rows - self.n_lost
         if n <= self.n_errors:
             return 0.0
-        from scipy.stats import beta
+        from scipy.special import betaincinv
 
-        return floor(1000 * float(beta.ppf(self.level, n - self.n_errors, self.n_errors + 1))) / 1000
+        return floor(1000 * float(betaincinv(n - self.n_errors, self.n_errors + 1, self.level))) / 1000
 
 
 @dataclass(frozen=True)

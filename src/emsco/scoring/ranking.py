@@ -1,9 +1,7 @@
 """Pareto rank, norm, fitness and selection probabilities (§3.3)."""
 
-import moocore
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from emsco.arrays import BoolArray, FloatArray
 from emsco.scoring.objectives import Vectors
@@ -11,12 +9,16 @@ from emsco.scoring.objectives import Vectors
 
 def pareto_rank(objectives: Vectors) -> NDArray[np.int64]:
     """Return rank = t* - t, t the non-dominated level of a design and t* the last level (Eq. 8); high is good."""
+    import moocore  # here: serving, which loads this file, ranks nothing
+
     levels = np.asarray(moocore.pareto_rank(objectives.to_minimise), dtype=np.int64)
     return np.asarray(levels.max() - levels)
 
 
 def nondominated(objectives: Vectors) -> BoolArray:
     """Return which designs no other one dominates; equal vectors do not dominate each other."""
+    import moocore
+
     mask = moocore.is_nondominated(objectives.to_minimise, keep_weakly=True)
     return np.asarray(mask, dtype=np.bool_)
 
@@ -43,4 +45,6 @@ def log_fitness(rank: NDArray[np.int64], norms: FloatArray, *, epsilon: float) -
 
 def selection_probabilities(log_fitnesses: FloatArray) -> FloatArray:
     """Return the shares of a roulette wheel on fitness (§3.2.1)."""
+    from scipy.special import softmax
+
     return np.asarray(softmax(log_fitnesses))

@@ -1,11 +1,11 @@
 """The routes of the service."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
@@ -15,11 +15,22 @@ from emsco.deployed.decide import Decisions
 from emsco.deployed.session import Acquire
 from emsco.exceptions import EmscoError
 from emsco.service import tables
-from emsco.service.bodies import JSON, SMALL, as_shape, media_type, parse_json, read_body, read_json, unsupported
+from emsco.service.bodies import (
+    JSON,
+    SMALL,
+    as_shape,
+    media_type,
+    parse_json,
+    read_body,
+    read_json,
+    unsupported,
+    what_is_wrong,
+)
 from emsco.service.cases import answer_of, known_values, walk
 from emsco.service.core import Service
 from emsco.service.describing import describe
 from emsco.service.gate import Endpoint, Gate
+from emsco.service.ids import read_id
 from emsco.service.inference_routes import add_inference
 from emsco.service.monitoring_routes import add_monitoring
 from emsco.service.page_routes import add_pages
@@ -28,6 +39,7 @@ from emsco.service.responses import CASE, DECIDED, answers, body_of, json_respon
 from emsco.service.shapes import NextQuestion, Rows
 from emsco.service.shelf import Served
 
+Keep = Annotated[Sequence[str], Query(description="Columns that are no features, to be given back as they are.")]
 _SMALL = 2**15  # bytes of a body that is decided at once; larger ones are left to a thread
 
 
@@ -80,16 +92,29 @@ def _add_problems(app: FastAPI) -> None:
 
     app.add_exception_handler(ProblemError, told(lambda problem: problem))
     app.add_exception_handler(EmscoError, told(problem_of))
-    app.add_exception_handler(HTTPException, told(lambda e: ProblemError(e.status_code, e.detail, headers=e.headers)))
-    app.add_exception_handler(RequestValidationError, told(lambda e: ProblemError(422, _first(e))))
+    app.add_exception_handler(HTTPException, told(_of_http))
+    app.add_exception_handler(RequestValidationError, told(_of_parameters))
     app.add_exception_handler(
         Exception, told(lambda _: ProblemError(500, "an error of the service; its log has more."))
     )
 
 
-def _first(error: RequestValidationError) -> str:
-    found = error.errors()[0]
-    return f"{'.'.join(map(str, found['loc']))}: {found['msg']}."
+def _of_http(error: HTTPException) -> ProblemError:
+    """Return what the framework refuses: an address, or a method of it."""
+    said = {
+        404: "there is nothing at this address; /openapi.json has all of them.",
+        405: f"this address takes {(error.headers or {}).get('Allow', 'another method')} only.",
+    }
+    return ProblemError(error.status_code, said.get(error.status_code, error.detail), headers=error.headers)
+
+
+def _of_parameters(error: RequestValidationError) -> ProblemError:
+    """Return what is wrong with the parameters in an address."""
+    found = [
+        {"field": ".".join(map(str, part["loc"][1:])), "detail": what_is_wrong(part["type"], part["msg"])}
+        for part in error.errors()
+    ]
+    return ProblemError(422, f"{found[0]['field']}: {found[0]['detail']}.", errors=found)
 
 
 def _add_health(app: FastAPI, service: Service) -> None:
@@ -140,10 +165,11 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
         question = as_shape(parse_json(await read_json(request, limits, SMALL)), NextQuestion)
         served.require(question.version)
         values = known_values(served, question, limits)
+        replaces = None if question.replaces is None else read_id(question.replaces)
         session = walk(served, values)
         decision_id = None
         if not isinstance(session.step(), Acquire):
-            decision_id = service.record_case(served, session)
+            decision_id = service.record_case(served, session, replaces)
         if service.settings.log_values:
             request.state.logged = {"values": values}
         return json_response(answer_of(served, session, explained=question.explain, decision_id=decision_id))
@@ -156,7 +182,9 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
         openapi_extra=body_of(Rows, **formats),
         responses={**answers("The decisions.", DECIDED, **formats), **problems(400, 404, 409, 413, 415, 422)},
     )  # fmt: skip
-    async def decide(name: str, request: Request, ids: bool = False, version: str | None = None) -> Response:
+    async def decide(
+        name: str, request: Request, ids: bool = False, version: str | None = None, keep: Keep = ()
+    ) -> Response:
         """Decide cases whose values are all there: JSON rows, CSV or an Arrow stream, answered in kind."""
         served = service.shelf.get(name)
         kind = media_type(request)
@@ -164,27 +192,35 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
             raise unsupported(kind, tables.TYPES)
         data = await read_body(request, limits)
         served.require(version)
-        arguments = (served, kind, data, ids)
+        arguments = (service, served, kind, data, ids, tuple(dict.fromkeys(keep)))
         if len(data) <= _SMALL:
-            table, decisions, body = decided(*arguments)
+            table, decisions, body = _decided(*arguments)
         else:
             loop = asyncio.get_running_loop()
-            table, decisions, body = await loop.run_in_executor(service.pool, decided, *arguments)
+            table, decisions, body = await loop.run_in_executor(service.pool, _decided, *arguments)
         service.record_table(served, table, decisions)
         headers = {"Cache-Control": "no-store", "X-Model-Version": served.version}
         return Response(body, headers=headers, media_type=kind)
 
-    def decided(served: Served, kind: str, data: bytes, ids: bool) -> tuple[Any, Decisions, bytes]:
-        if kind == JSON:
-            rows = as_shape(parse_json(data), Rows)
-            served.require(rows.version)
-            table, ids = tables.from_rows(served, rows, limits), ids or rows.ids
-        else:
-            table = (tables.from_csv if kind == tables.CSV else tables.from_arrow)(served, data, limits)
-        decisions = served.model.decide(table)
-        named = service.ids_of(served, decisions) if ids else None
-        if kind == JSON:
-            return table, decisions, tables.to_json(served, decisions, named)
-        return table, decisions, (tables.to_csv if kind == tables.CSV else tables.to_arrow)(decisions, named)
-
     return next_question
+
+
+def _decided(
+    service: Service, served: Served, kind: str, data: bytes, ids: bool, keep: tuple[str, ...]
+) -> tuple[Any, Decisions, bytes]:
+    """Read a table, decide it, and write the answer in the same format."""
+    limits = service.settings.limits
+    rows = as_shape(parse_json(data), Rows) if kind == JSON else None
+    ids = ids or (rows is not None and rows.ids)
+    tables.check_kept(keep, ids=ids)
+    if rows is not None:
+        served.require(rows.version)
+        table, more = tables.from_rows(served, rows, limits, keep)
+    else:
+        table, more = (tables.from_csv if kind == tables.CSV else tables.from_arrow)(served, data, limits, keep)
+    decisions = served.model.decide(table)
+    if ids:
+        more = {**more, "id": service.ids_of(served, decisions)}
+    if kind == JSON:
+        return table, decisions, tables.to_json(served, decisions, more)
+    return table, decisions, (tables.to_csv if kind == tables.CSV else tables.to_arrow)(decisions, more)

@@ -73,7 +73,7 @@ def parse_json(data: bytes) -> Any:
 def _reason(error: Exception) -> str:
     """Say what is wrong without a value of the body."""
     if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at character {error.pos}"
+        return f"it is broken at character {error.pos}"
     if isinstance(error, UnicodeDecodeError):
         return f"byte {error.start} is not UTF-8"
     if isinstance(error, RecursionError):
@@ -99,7 +99,7 @@ def as_shape(value: Any, shape: type[_Shape]) -> _Shape:
         return shape.model_validate(value)
     except ValidationError as error:
         found = [
-            {"field": _field(part["loc"]), "detail": _detail(part["type"], part["msg"])}
+            {"field": _field(part["loc"]), "detail": what_is_wrong(part["type"], part["msg"])}
             for part in error.errors(include_url=False, include_context=False, include_input=False)
         ]
     first = found[0]
@@ -115,11 +115,25 @@ def _field(place: tuple[int | str, ...]) -> str:
     return ".".join(str(part)[:100] for part in place)
 
 
-def _detail(kind: str, message: str) -> str:
-    if kind == "extra_forbidden":
-        return _UNKNOWN
-    message = message.removeprefix("Value error, ")
-    return message[0].lower() + message[1:]
+_WANTED = {
+    "extra_forbidden": _UNKNOWN,
+    "missing": "it is missing; send it",
+    "dict_type": "send a JSON object",
+    "model_type": "send a JSON object",
+    "list_type": "send a list",
+    "string_type": "send text",
+    "string_too_long": "the text is too long",
+    "bool_type": "send true or false",
+    "bool_parsing": "send true or false",
+    "int_type": "send a whole number",
+    "greater_than_equal": "send a number of at least 0",
+}
+
+
+def what_is_wrong(kind: str, message: str) -> str:
+    """Return what is wrong with a field, in our words; what our own checks say begins with ``Value error``."""
+    said = message.removeprefix("Value error, ")
+    return said if said != message else _WANTED.get(kind, "it is not of the kind that is wanted")
 
 
 def check_texts(texts: Iterable[Any], limits: Limits, what: str) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from emsco.data.encoding import CategoryCode
 from emsco.deployed.explain import Explanation, explain
 from emsco.deployed.session import Accept, Acquire, Reject, Session
+from emsco.exceptions import shown
 from emsco.service.bodies import check_number, check_texts
 from emsco.service.problems import ProblemError
 from emsco.service.settings import Limits
@@ -35,8 +36,13 @@ def _columns_of(served: Served, name: str) -> list[str]:
 def walk(served: Served, values: Mapping[str, Any]) -> Session:
     """Return the session of a case after all that is known of it."""
     session = served.model.session()
-    if values:
-        session.give(values)
+    if isinstance(session.step(), Acquire):
+        if values:
+            session.give(values)
+        return session
+    unknown = [name for name in values if name not in served.columns]  # nothing is bought: decided before any value
+    if unknown:
+        raise ProblemError(422, f"there is no column {shown(unknown[0])}.")
     return session
 
 
@@ -53,6 +59,9 @@ def answer_of(served: Served, session: Session, *, explained: bool, decision_id:
                 "stages": len(served.paid),
                 "paid": served.paid[stage - 1] if stage else 0.0,
             }
+            saves = getattr(session.step(), "saves", None)  # of models with prices of errors
+            if saves is not None:
+                answer["acquire"]["saves"] = saves
         case Accept(label, confidence, cost, stage):
             answer["decision"] = _decision(served, label, label, confidence, stage, cost, decision_id)
         case Reject(confidence, cost, stage, best_guess):
@@ -88,6 +97,8 @@ def _decision(
         "cost": cost,
         "promise": served.promise,
     }
+    if served.model.errors is not None:
+        record["expected_price"] = float(served.model.errors.expected(confidence))
     return record if decision_id is None else {**record, "id": decision_id}
 
 

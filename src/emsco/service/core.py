@@ -12,7 +12,7 @@ from emsco.deployed.decide import Decisions
 from emsco.deployed.session import Accept, Reject, Session
 from emsco.exceptions import EmscoError
 from emsco.service.counters import Counters, Key, total_of
-from emsco.service.ids import make_ids
+from emsco.service.ids import DecisionId, make_ids
 from emsco.service.logs import Log
 from emsco.service.outcomes import Store
 from emsco.service.profiles import case_profile, table_profile
@@ -71,6 +71,9 @@ class Service:
     def fill(self) -> None:
         """Load the models for the first time."""
         self.shelf.fill()
+        if not self.shelf.served:
+            places = ", ".join(str(source.path) for source in self.settings.sources)
+            self.log.say("no model yet", looking_in=places)
 
     def look(self) -> None:
         """Look whether files have changed; what cannot be used is said, and what was there stays."""
@@ -103,13 +106,15 @@ class Service:
         """Return whether a client may ask."""
         return self.tokens is None or self.tokens.allow(header, time.time())
 
-    def record_case(self, served: Served, session: Session) -> str:
-        """Count the decision of a case; return its id."""
+    def record_case(self, served: Served, session: Session, replaces: DecisionId | None = None) -> str:
+        """Count the decision of a case, which may replace one before a correction; return its id."""
         answer = session.step()
         assert isinstance(answer, Accept | Reject)
         sure = isinstance(answer, Accept)
         code = served.codes[answer.label if isinstance(answer, Accept) else answer.best_guess]
-        self._count(served, answer.stage, code, sure, 1, answer.cost)
+        if replaces is not None:
+            self._withdraw(served, replaces)
+        self._count(served, answer.stage, code, sure, 1, self._new_cost(served, answer, replaces))
         for what, column, amount in case_profile(served, session.state["given"], answer.stage):
             self.counters.add((what, served.name, column), amount)
         return make_ids(served.version, [answer.stage], [code], [sure])[0]
@@ -130,6 +135,17 @@ class Service:
         label = str(code) if sure else ""
         self.counters.add(("decided", served.name, served.version, str(stage), label), n)
         self.counters.add(("cost", served.name), cost)
+
+    def _new_cost(self, served: Served, answer: Accept | Reject, replaces: DecisionId | None) -> float:
+        """Return what a case has cost that was not counted before: a corrected value is not bought again."""
+        known = replaces is not None and replaces.version == served.version and replaces.stage < len(served.paid)
+        before = served.paid[replaces.stage] if known and replaces is not None else 0.0
+        return max(answer.cost - before, 0.0)
+
+    def _withdraw(self, served: Served, said: DecisionId) -> None:
+        """Take note that a decision does not count any more."""
+        label = str(said.code) if said.conclusive else ""
+        self.counters.add(("withdrawn", served.name, said.version, str(said.stage), label))
 
     def ids_of(self, served: Served, decisions: Decisions) -> list[str]:
         """Return an id for each decision of a table."""

@@ -5,7 +5,7 @@ the worker is killed; the one that replaces it goes on from there.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 import json
 import mmap
 import os
@@ -96,6 +96,19 @@ def total_of(folder: Path | None, own: Counters) -> Counter[Key]:
         for key, place in _entries(data):
             total[key] += struct.unpack_from("<d", data, place)[0]
     return total
+
+
+def decided_of(totals: Mapping[Key, float], model: str, version: str) -> dict[tuple[int, int | None], int]:
+    """Return how many cases a version has decided, by stage and position of the label, None for no label.
+
+    A case whose values were corrected counts once, as it was decided last.
+    """
+    found: dict[tuple[int, int | None], int] = {}
+    for key, n in totals.items():
+        if key[0] in ("decided", "withdrawn") and key[1:3] == (model, version):
+            place = int(key[3]), int(key[4]) if key[4] else None
+            found[place] = found.get(place, 0) + (int(n) if key[0] == "decided" else -int(n))
+    return {place: max(n, 0) for place, n in found.items()}
 
 
 def _entries(data: bytes | mmap.mmap) -> Iterator[tuple[Key, int]]:

@@ -27,6 +27,8 @@ def describe(served: Served) -> dict[str, Any]:
         "kind": model.origin.kind,
         "loaded_at": served.loaded_at,
         "classes": served.classes,
+        "first_stage": 0,  # stages are numbered from 0 in JSON, and from 1 on pages, in metrics and in files
+        "errors": _error_prices(model),
         "features": [_feature(model, u) for u in range(model.prices.n_units)],
         "price_of_everything": model.prices.total,
         "price_rule": model.prices.rule,
@@ -45,6 +47,13 @@ def describe(served: Served) -> dict[str, Any]:
         "front": _front(model),
         "notes": model.notes,
     }
+
+
+def _error_prices(model: Deployed) -> dict[str, Any] | None:
+    """Return what wrong labels cost, a row per true class; None if labels are judged by their probability."""
+    if model.errors is None:
+        return None
+    return {"prices": model.errors.matrix, "no_answer": model.errors.no_answer, "largest": model.errors.largest}
 
 
 def _feature(model: Deployed, u: int) -> dict[str, Any]:

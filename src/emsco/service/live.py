@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from emsco.service.counters import Key
+from emsco.service.counters import Key, decided_of
 from emsco.service.metrics import shifts_of
 from emsco.service.profiles import UNAVAILABLE, UNSEEN, VALUES
 from emsco.service.shelf import Served
@@ -16,15 +16,15 @@ def live_record(served: Served, totals: Mapping[Key, float], watched: Mapping[st
     n_stages = len(served.paid)
     exits, labels = np.zeros(n_stages, dtype=np.int64), dict.fromkeys(map(str, served.classes), 0)
     n_rejected, cost = 0, 0.0
-    for key, n in totals.items():
-        if key[:3] != ("decided", served.name, served.version):
-            continue
-        cost += n * served.paid[int(key[3])]
-        if key[4]:
-            exits[int(key[3])] += int(n)
-            labels[str(served.classes[int(key[4])])] += int(n)
+    for (stage, code), n in decided_of(totals, served.name, served.version).items():
+        if stage >= n_stages or (code is not None and code >= len(served.classes)):
+            continue  # an id that nobody was given
+        cost += n * served.paid[stage]
+        if code is not None:
+            exits[stage] += n
+            labels[str(served.classes[code])] += n
         else:
-            n_rejected += int(n)
+            n_rejected += n
     n_cases = int(exits.sum()) + n_rejected
     watched = watched if watched is not None and watched["version"] == served.version else None
     return {

@@ -87,6 +87,10 @@ def _decided(
     yield "emsco_exits_total", "counter", "Cases decided, by the stage where they left, from 1.", [
         ({"model": model, "stage": stage}, n) for (model, stage), n in exits.items()
     ]  # fmt: skip
+    yield "emsco_corrections_total", "counter", "Cases that were decided again with corrected values; both count.", [
+        ({"model": model}, sum(n for key, n in totals.items() if key[:2] == ("withdrawn", model)))
+        for model in dict.fromkeys(key[1] for key in totals if key[0] == "withdrawn")
+    ]  # fmt: skip
     yield "emsco_labels_total", "counter", "Labels given by the version in use.", [
         ({"model": model, "label": label}, n) for (model, label), n in labels.items()
     ]  # fmt: skip

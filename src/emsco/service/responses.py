@@ -63,8 +63,9 @@ def readiness() -> dict[int | str, dict[str, Any]]:
 
 LABEL: dict[str, Any] = {"type": ["string", "number", "boolean", "null"]}
 TEXTS: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
-ACQUIRE = record(features=TEXTS, columns=TEXTS, price="number", stage="integer", stages="integer", paid="number")
-DECISION = record(label=LABEL, best_guess=LABEL, confidence="number", stage="integer", cost="number")
+STAGE: dict[str, Any] = {"type": "integer", "minimum": 0, "description": "Number of the stage, from 0."}
+ACQUIRE = record(features=TEXTS, columns=TEXTS, price="number", stage=STAGE, stages="integer", paid="number")
+DECISION = record(label=LABEL, best_guess=LABEL, confidence="number", stage=STAGE, cost="number")
 CASE = {
     "oneOf": [
         record(model="string", version="string", acquire=ACQUIRE),

@@ -39,6 +39,9 @@ class NextQuestion(Shape):
         default_factory=list, description="Columns, or features of several columns, that could not be obtained."
     )
     explain: bool = Field(False, description="Whether to say what led to the answer.")
+    replaces: Annotated[str, Field(max_length=64)] | None = Field(
+        None, description="Id of a decision of the same case, before its values were corrected: the case counts once."
+    )
     version: str | None = Field(None, description="Answer only if this version of the model is in use.")
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from emsco.data.encoding import ColumnCode, NumberCode
 from emsco.data.labels import plain_classes
 from emsco.deployed.model import Deployed
+from emsco.deployed.session import Acquire
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, printable
 from emsco.service.problems import ProblemError
 from emsco.service.settings import Source
@@ -238,4 +239,5 @@ def _warm_up(served: Served) -> None:
     row = np.full((1, model.n_columns), np.nan) if numbers else np.full((1, model.n_columns), None, dtype=object)
     model.decide(row)
     session = model.session()
-    session.give(dict.fromkeys(served.columns))
+    if isinstance(session.step(), Acquire):  # else nothing is bought, and the session is decided
+        session.give(dict.fromkeys(served.columns))

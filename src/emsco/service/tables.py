@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from io import BytesIO
 import json
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,6 @@ import pyarrow
 from pyarrow import csv as arrow_csv
 from pyarrow import ipc
 
-from emsco.data.documents import first_line
 from emsco.data.encoding import NumberCode, to_category
 from emsco.data.files import TableBytes
 from emsco.data.table import is_arrow_number, to_numbers
@@ -26,18 +26,24 @@ from emsco.service.shelf import Served
 CSV = "text/csv"
 ARROW = "application/vnd.apache.arrow.stream"
 TYPES = (JSON, CSV, ARROW)
+Kept = Mapping[str, Any]  # columns of the request that are part of the answer, by name
+_ANSWERED = frozenset({"label", "best_guess", "confidence", "stage", "cost"})
 _MOST_TEXT = 2**26  # characters of a column of categories, once every row has its own
 
 
-def from_rows(served: Served, rows: Rows, limits: Limits) -> Any:
-    """Return JSON rows as an Arrow table; a column that no row has is not in it, and other absent cells are missing."""
+def from_rows(served: Served, rows: Rows, limits: Limits, keep: Sequence[str] = ()) -> tuple[Any, Kept]:
+    """Return JSON rows as an Arrow table; a column that no row has is not in it, and other absent cells are missing.
+
+    What is to be kept is returned beside it, in all formats.
+    """
     check_number(len(rows.rows), limits.rows, "rows")
     names = list(dict.fromkeys(name for row in rows.rows for name in row))
-    check_names(served, names, limits)
+    check_names(served, names, limits, keep)
     cells = {name: [row.get(name) for row in rows.rows] for name in names}
     for values in cells.values():
         check_texts(values, limits, "a value")
-    return table_of(served, cells, len(rows.rows))
+    known = {name: values for name, values in cells.items() if name in served.columns}
+    return table_of(served, known, len(rows.rows)), {name: cells[name] for name in keep}
 
 
 def table_of(served: Served, cells: Mapping[str, Sequence[Any] | NDArray[Any]], n_rows: int) -> Any:
@@ -63,24 +69,40 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
     return array
 
 
-def from_csv(served: Served, data: bytes, limits: Limits) -> Any:
+def check_kept(keep: Sequence[str], *, ids: bool) -> None:
+    """Raise if a column that is to be kept has the name of one in the answer."""
+    clash = [name for name in keep if name in _ANSWERED or (ids and name == "id")]
+    if clash:
+        said = f"decisions have a column {shown(clash[0])} of their own; rename yours"
+        raise ProblemError(422, f"keep: {said}.", errors=[{"field": "keep", "detail": said}])
+
+
+def from_csv(served: Served, data: bytes, limits: Limits, keep: Sequence[str] = ()) -> tuple[Any, Kept]:
     """Return CSV text as an Arrow table."""
     numbers = [code.name for code in served.model.encoder.codes if isinstance(code, NumberCode)]
     try:
         file = TableBytes(data, "the body")
-        check_names(served, file.names, limits)
+        check_names(served, file.names, limits, keep)
         table = file.read(numbers=numbers)
     except FileError as error:
         raise ProblemError(422, str(error)) from None
-    return _checked(served, table, limits)
+    return _parted(served, table, limits, keep)
 
 
-def from_arrow(served: Served, data: bytes, limits: Limits) -> Any:
+def _parted(served: Served, table: Any, limits: Limits, keep: Sequence[str]) -> tuple[Any, Kept]:
+    """Return the columns that the model knows, checked, and those to be kept."""
+    kept = {name: table.column(name) for name in keep}
+    others = [name for name in keep if name not in served.columns]
+    checked = _checked(served, table, limits)
+    return arranged(served, checked.drop_columns(others) if others else checked), kept
+
+
+def from_arrow(served: Served, data: bytes, limits: Limits, keep: Sequence[str] = ()) -> tuple[Any, Kept]:
     """Return an Arrow stream as a table. What it says of itself is checked before anything is allocated by it."""
     try:
         _refuse_compression(data, limits)
         with ipc.open_stream(data) as reader:
-            check_names(served, reader.schema.names, limits)
+            check_names(served, reader.schema.names, limits, keep)
             _check_types(reader.schema)
             batches, n_rows = [], 0
             for batch in reader:
@@ -89,9 +111,10 @@ def from_arrow(served: Served, data: bytes, limits: Limits) -> Any:
                 batches.append(batch)
             table = pyarrow.Table.from_batches(batches, reader.schema)
         table.validate(full=True)
-    except (pyarrow.ArrowException, OSError, ValueError, LookupError, OverflowError) as error:
-        raise ProblemError(422, f"the body is no Arrow stream that can be read: {first_line(error)}") from None
-    return _checked(served, table, limits)
+    except (pyarrow.ArrowException, OSError, ValueError, LookupError, OverflowError):
+        said = "the body is no Arrow stream that can be read; send a whole IPC stream, not a file of another format."
+        raise ProblemError(422, said) from None
+    return _parted(served, table, limits, keep)
 
 
 def _refuse_compression(data: bytes, limits: Limits) -> None:
@@ -149,21 +172,28 @@ def _check_types(schema: Any) -> None:
             )
 
 
-def check_names(served: Served, names: Sequence[str], limits: Limits) -> None:
-    """Raise for columns that the model does not know, that come twice, or that are too many."""
+def check_names(served: Served, names: Sequence[str], limits: Limits, keep: Sequence[str] | None = None) -> None:
+    """Raise for columns that the model does not know, that come twice, that are too many, or that are to be kept."""
     check_number(len(names), limits.columns, "columns")
-    unknown = [name for name in names if name not in served.columns]
+    absent = [name for name in keep or () if name not in names]
+    if absent:
+        said = f"there is no column {shown(absent[0])} in the body"
+        raise ProblemError(422, f"keep: {said}.", errors=[{"field": "keep", "detail": said}])
+    unknown = [name for name in names if name not in served.columns and name not in (keep or ())]
     if unknown:
         found = [{"field": name[:100], "detail": "the model has no such column"} for name in unknown[:20]]
         few = ", ".join(shown(name) for name in unknown[:5])
-        raise ProblemError(422, f"the model has no column {few}; leave them out.", errors=found)
+        hint = (
+            "" if keep is None else f", or get them back with the decisions: ?keep={quote(unknown[0][:100], safe='')}"
+        )
+        raise ProblemError(422, f"the model has no column {few}; leave them out{hint}.", errors=found)
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise ProblemError(422, f"the column {shown(twice)} comes twice; send it once.")
 
 
 def _checked(served: Served, table: Any, limits: Limits) -> Any:
-    """Return a table with texts of a reasonable length, each category of a column once in memory."""
+    """Return a table if its texts have a reasonable length, each category of a column once in memory."""
     check_number(table.num_rows, limits.rows, "rows")
     types = pyarrow.types
     for i, field in enumerate(table.schema):
@@ -182,7 +212,7 @@ def _checked(served: Served, table: Any, limits: Limits) -> Any:
                 f"a value of column {shown(field.name)} has {longest:,} bytes; at most {limits.text:,} characters are "
                 "read. Is it a file by mistake?",
             )
-    return arranged(served, table)
+    return table
 
 
 def _longest(values: Any) -> int:
@@ -208,7 +238,7 @@ def arranged(served: Served, table: Any) -> Any:
     return pyarrow.table({name: table.column(name) if name in table.schema.names else empty for name in names})
 
 
-def to_json(served: Served, decisions: Decisions, ids: Sequence[str] | None) -> bytes:
+def to_json(served: Served, decisions: Decisions, more: Kept) -> bytes:
     """Return decisions as JSON, one object per row."""
     codes = decisions.label.data.tolist()
     columns: dict[str, Sequence[Any]] = {
@@ -218,31 +248,29 @@ def to_json(served: Served, decisions: Decisions, ids: Sequence[str] | None) -> 
         "stage": decisions.stage.tolist(),
         "cost": decisions.cost.tolist(),
     }
-    if ids is not None:
-        columns["id"] = ids
+    columns = {**more, **columns}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    head = {"model": served.name, "version": served.version, "promise": served.promise}
+    head = {"model": served.name, "version": served.version, "promise": served.promise, "first_stage": 0}
     return json.dumps({**head, "decisions": rows}).encode()
 
 
-def to_arrow_table(decisions: Decisions, ids: Sequence[str] | None) -> Any:
-    """Return decisions as an Arrow table; the label of a rejected row is null."""
+def to_arrow_table(decisions: Decisions, more: Kept) -> Any:
+    """Return decisions as an Arrow table, after what is kept; the label of a rejected row is null."""
     guess = pyarrow.array(decisions.label.data)
     columns = {
+        **more,
         "label": pyarrow.array(decisions.label.data, mask=~decisions.conclusive),
         "best_guess": guess,
         "confidence": pyarrow.array(decisions.confidence),
         "stage": pyarrow.array(decisions.stage),
         "cost": pyarrow.array(decisions.cost),
     }
-    if ids is not None:
-        columns["id"] = pyarrow.array(ids)
     return pyarrow.table(columns)
 
 
-def to_arrow(decisions: Decisions, ids: Sequence[str] | None) -> bytes:
+def to_arrow(decisions: Decisions, more: Kept) -> bytes:
     """Return decisions as an Arrow stream."""
-    table = to_arrow_table(decisions, ids)
+    table = to_arrow_table(decisions, more)
     sink = pyarrow.BufferOutputStream()
     with ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -250,8 +278,8 @@ def to_arrow(decisions: Decisions, ids: Sequence[str] | None) -> bytes:
     return data
 
 
-def to_csv(decisions: Decisions, ids: Sequence[str] | None) -> bytes:
+def to_csv(decisions: Decisions, more: Kept) -> bytes:
     """Return decisions as CSV text; the label of a rejected row is empty."""
     buffer = BytesIO()
-    arrow_csv.write_csv(to_arrow_table(decisions, ids), buffer)
+    arrow_csv.write_csv(to_arrow_table(decisions, more), buffer)
     return buffer.getvalue()

@@ -10,7 +10,7 @@ import numpy as np
 from emsco.data.output import write_atomically
 from emsco.deployed.monitor import Monitor
 from emsco.exceptions import EmscoError
-from emsco.service.counters import Key
+from emsco.service.counters import Key, decided_of
 from emsco.service.logs import Log
 from emsco.service.outcomes import Store
 from emsco.service.problems import ProblemError
@@ -98,17 +98,17 @@ class _Watched:
     def look(self, model: Served, totals: Mapping[Key, float], store: Store | None, log: Log) -> bool:
         """Add what is new; return whether anything is."""
         exits = self._exits_of(model, totals)
-        new = exits - self._exits
+        new = np.maximum(exits - self._exits, 0)  # fewer: a case was corrected, and the next one there is no news
         truths = [] if store is None else store.since(model.name, model.version, self._seq)
         if self._monitor is None or not (new.any() or truths):
             return False
-        alarms = self._monitor.add_exits(np.maximum(new, 0)) if new.any() else []
+        alarms = self._monitor.add_exits(new) if new.any() else []
         if truths:
             known = [(code, model.codes[truth]) for _, code, sure, truth in truths if sure and truth in model.codes]
             given, true = np.array(known, dtype=np.int64).reshape(-1, 2).T
             alarms += self._monitor.add_codes(given, true)
             self._seq = truths[-1][0]
-        self._exits = exits
+        self._exits = np.maximum(self._exits, exits)
         for alarm in alarms:
             facts = {"watch": alarm.watch, "limit": alarm.limit, "found": alarm.found, "cases": alarm.n}
             log.say("alarm", model=model.name, version=model.version, **facts)
@@ -119,9 +119,9 @@ class _Watched:
     def _exits_of(self, model: Served, totals: Mapping[Key, float]) -> Any:
         """Return how many cases got a label at each stage so far, and last, how many got none."""
         exits = np.zeros(self._n_exits, dtype=np.int64)
-        for key, n in totals.items():
-            if key[:3] == ("decided", model.name, model.version):
-                exits[int(key[3]) if key[4] else -1] += int(n)
+        for (stage, code), n in decided_of(totals, model.name, model.version).items():
+            if stage < len(model.paid):
+                exits[stage if code is not None else -1] += n
         return exits
 
     def record(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A process that serves: the application behind its HTTP server, until it is told to end."""
 
 import asyncio
+from collections.abc import Callable
 import gc
 import logging
 import os
@@ -18,6 +19,7 @@ from emsco.exceptions import EmscoError, InvalidParameterError, printable
 from emsco.service.app import create_app
 from emsco.service.core import Service
 from emsco.service.logs import Log
+from emsco.service.server import REFUSED, SERVED
 from emsco.service.settings import Limits, Settings
 
 _LONGEST_HEAD = 2**16  # bytes of a request before its body
@@ -30,10 +32,11 @@ def unusable(settings: Settings, error: Exception) -> InvalidParameterError:
     return InvalidParameterError(f"{settings.host}, port {settings.port}, cannot be listened at: {said}.")
 
 
-def work(settings: Settings, listening: socket.socket) -> int:
+def work(settings: Settings, listening: socket.socket, on_loaded: Callable[[], object]) -> int:
     """Serve in this process, the only one; return its exit code."""
     service = Service(settings)
     service.fill()
+    on_loaded()
     _run(service, listening, None)
     return 0
 
@@ -62,6 +65,7 @@ def _run(service: Service, listening: socket.socket, parent: int | None) -> None
     )
     gc.collect()
     gc.freeze()  # modules and models stay: no collection has to walk them
+    gc.enable()
     _Server(config, service, parent).run(sockets=[listening])
 
 
@@ -184,6 +188,8 @@ def run_worker(settings: Settings, listening: socket.socket, folder: Path, slot:
         except EmscoError as error:
             service.log.say("not started", worker=slot, reason=printable(str(error)))
             if not replaces or os.getppid() != parent:
+                (folder / REFUSED).write_text(str(error), encoding="utf-8")
                 sys.exit(1)
             time.sleep(settings.look_seconds)
+    (folder / SERVED).touch()
     _run(service, listening, parent)

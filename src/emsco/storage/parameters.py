@@ -124,7 +124,8 @@ def _check(parameters: Mapping[str, Any], *, automatic: bool) -> None:
     encoding, C = parameters.get("encoding"), parameters.get("C")
     check_max_stages(parameters.get("max_stages"), 1)
     check_learning("linear" if encoding is None else encoding, 1.0 if C is None else C, automatic=automatic)
-    check_seed(parameters.get("random_state"))
+    if parameters.get("random_state") is not None:
+        check_seed(parameters["random_state"])
     check_calibration(parameters.get("calibration"))
     check_cache_bytes(parameters.get("cache_bytes", 1))
     check_time_limit(parameters.get("time_limit"))

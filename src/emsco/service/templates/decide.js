@@ -4,6 +4,7 @@ let model = null; // as the service describes it
 let columns = new Map(); // name -> column, with its feature
 let known = { values: {}, unavailable: [] };
 let answer = null;
+let replaced = null; // the id of the decision before values were changed
 let asked = 0; // requests: an answer that is overtaken is passed over
 
 const isKnown = (name) => name in known.values || known.unavailable.includes(name);
@@ -13,6 +14,7 @@ async function begin(name) {
   showProblem("");
   known = { values: {}, unavailable: [] };
   answer = null;
+  replaced = null;
   try {
     model = await ask(path(name));
   } catch (error) {
@@ -26,7 +28,7 @@ async function begin(name) {
 /** Ask what to do now. If the model was replaced in between, the case goes on with the new one, and that is said. */
 async function next() {
   const mine = ++asked;
-  const question = { ...known, explain: true };
+  const question = { ...known, explain: true, replaces: replaced };
   let found;
   try {
     try {
@@ -37,7 +39,7 @@ async function next() {
       columns = new Map(model.features.flatMap((feature) => feature.columns.map((column) => [column.name, { ...column, feature }])));
       known.unavailable = known.unavailable.filter((name) => columns.has(name));
       known.values = Object.fromEntries(Object.entries(known.values).filter(([name]) => columns.has(name)));
-      found = await ask(path(model.name, "/next"), { ...known, explain: true });
+      found = await ask(path(model.name, "/next"), { ...known, explain: true, replaces: replaced });
       showProblem("The model was replaced by a new version. The case goes on with that one, with the values you gave.");
     }
   } catch (error) {
@@ -46,6 +48,7 @@ async function next() {
   }
   if (mine !== asked) return false;
   answer = found;
+  if (found.decision) replaced = found.decision.id; // the case counts once, however often it is corrected
   draw();
   return true;
 }
@@ -139,6 +142,7 @@ function drawQuestion() {
   byId("question-lead").textContent = acquire.price
     ? `${several ? "Together they cost" : "It costs"} ${money(acquire.price)}.`
     : `${several ? "They cost" : "It costs"} nothing.`;
+  if (acquire.saves !== undefined) byId("question-lead").textContent += ` Buying is expected to save ${money(acquire.saves)}.`;
   let k = 0;
   const groups = features.map((feature) => {
     const wanted = feature.columns.filter((column) => acquire.columns.includes(column.name));
@@ -217,6 +221,34 @@ function change(stage) {
 
 /* ---- the decision ---- */
 
+/** Of a model with prices of errors: the expected price of each label, and of no answer, the least first. */
+function expectedPrices() {
+  const { prices, no_answer: none } = model.errors;
+  const share = new Map(answer.explanation.probabilities.map(({ label, probability }) => [label, probability]));
+  const expected = (priceOf) => model.classes.reduce((sum, truth, t) => sum + share.get(truth) * priceOf(t), 0);
+  const labels = model.classes.map((label, k) => ({ label, price: expected((t) => prices[t][k]) }));
+  if (none) labels.push({ label: null, price: expected((t) => none[t]) });
+  return labels.sort((a, b) => a.price - b.price);
+}
+
+const priceOf = (confidence) => model.errors.largest * (1 - confidence);
+
+/** How good the answer is: its probability, or if errors have prices, what it is expected to cost. */
+function verdictWords(decision, explanation) {
+  if (model.errors) {
+    const others = expectedPrices().filter(({ label }) => label !== decision.label)
+      .map(({ label, price }) => `${label === null ? "no answer" : `“${label}”`} ${money(price)}`);
+    return `Errors are expected to cost ${money(decision.expected_price)}; the alternatives: ${others.join(", ")}.`;
+  }
+  const { runner_up: second } = explanation;
+  if (decision.label !== null) return `Confidence ${percent(decision.confidence)}. The runner-up is “${second.label}”, with ${percent(second.probability)}.`;
+  const { needed } = explanation.stages.at(-1);
+  return `“${decision.best_guess}” has ${percent(decision.confidence)}, “${second.label}” has ${percent(second.probability)}. ` +
+    (needed === null ? "No confidence would be enough for a label." : `A label needs ${percent(needed)}.`);
+}
+
+const isEmpty = () => model.stages.every((stage) => !stage.columns.length);
+
 const contributionWords = (feature, label) => {
   const share = `${percent(feature.without)} without it`;
   if (feature.log_odds === null) return share;
@@ -224,20 +256,22 @@ const contributionWords = (feature, label) => {
   return `${feature.log_odds > 0 ? "for" : "against"} ${label}; ${share}`;
 };
 
-function drawReasons(decision, explanation) {
+function drawReasons(explanation) {
+  const [top] = explanation.probabilities;
+  if (!explanation.features.length) return [];
   const most = Math.max(...explanation.features.map(({ log_odds }) => Math.abs(log_odds || 0)), 1e-9);
   const items = explanation.features.map((feature) => {
     const bar = h("i", { class: feature.log_odds < 0 ? "against" : "for" });
     bar.style.width = `${(50 * Math.abs(feature.log_odds || 0)) / most}%`;
     return h(
       "li", null,
-      h("div", { class: "line" }, h("span", null, feature.feature), h("span", null, contributionWords(feature, String(decision.best_guess)))),
+      h("div", { class: "line" }, h("span", null, feature.feature), h("span", null, contributionWords(feature, String(top.label)))),
       h("div", { class: "lean", "aria-hidden": "true" }, bar),
     );
   });
   return [
     h("h2", null, "Why"),
-    h("p", { class: "lead" }, `What each feature contributed to “${decision.best_guess}”, against “${explanation.runner_up.label}”: the difference that it makes to this case if its value is not available.`),
+    h("p", { class: "lead" }, `What each feature contributed to “${top.label}”${model.errors ? `, the most probable class with ${percent(top.probability)}` : ""}, against “${explanation.runner_up.label}”: the difference that it makes to this case if its value is not available.`),
     h("ul", { class: "reasons" }, items),
   ];
 }
@@ -250,26 +284,25 @@ function promiseWords({ promise }) {
 function drawDecision() {
   const { decision, explanation } = answer;
   const sure = decision.label !== null;
-  const { runner_up: second } = explanation;
-  const needed = explanation.stages.at(-1).needed;
   byId("question-h").textContent = sure ? "Decision" : "No label";
-  byId("question-lead").textContent = `After stage ${decision.stage + 1} of ${model.stages.length}. ${money(decision.cost)} paid.`;
+  byId("question-lead").textContent = isEmpty()
+    ? "This model buys nothing: every case gets this answer."
+    : `After stage ${decision.stage + 1} of ${model.stages.length}. ${money(decision.cost)} paid.`;
   const card = sure
     ? h(
         "div", { class: "verdict-card" },
         h("p", { class: "label" }, String(decision.label)),
-        h("p", null, `Confidence ${percent(decision.confidence)}. The runner-up is “${second.label}”, with ${percent(second.probability)}.`),
+        h("p", null, verdictWords(decision, explanation)),
       )
     : h(
         "div", { class: "verdict-card unsure" },
         h("p", { class: "label" }, "inconclusive"),
-        h("p", null, `“${decision.best_guess}” has ${percent(decision.confidence)}, “${second.label}” has ${percent(second.probability)}. ` +
-          (needed === null ? "No confidence would be enough for a label." : `A label needs ${percent(needed)}.`)),
+        h("p", null, verdictWords(decision, explanation)),
       );
   byId("decision").replaceChildren(
     card,
     ...[promiseWords(decision)].filter(Boolean),
-    ...drawReasons(decision, explanation),
+    ...drawReasons(explanation),
     h(
       "div", { class: "actions" },
       h("button", { type: "button", class: "main", id: "new-case", onclick: () => begin(model.name) }, "New case"),
@@ -310,23 +343,22 @@ function caseText() {
   const { decision, explanation } = answer;
   const lines = [
     `EMSCO case, model ${model.name}, version ${answer.version}`,
-    decision.label === null
-      ? `No label: "${decision.best_guess}" has ${percent(decision.confidence)}`
-      : `Decision: ${decision.label}, confidence ${percent(decision.confidence)}`,
-    `Runner-up: ${explanation.runner_up.label}, ${percent(explanation.runner_up.probability)}`,
+    decision.label === null ? `No label; best guess: ${decision.best_guess}` : `Decision: ${decision.label}`,
+    verdictWords(decision, explanation),
     `After stage ${decision.stage + 1} of ${model.stages.length}, ${money(decision.cost)} paid`,
     "",
   ];
   model.stages.slice(0, decision.stage + 1).forEach((stage, j) => {
     const { label, confidence } = explanation.stages[j];
-    lines.push(`Stage ${j + 1}, price ${money(stage.price)}: ${label}, ${percent(confidence)}`);
+    const worth = model.errors ? `errors ${money(priceOf(confidence))}` : percent(confidence);
+    lines.push(`Stage ${j + 1}, price ${money(stage.price)}: ${label}, ${worth}`);
     for (const name of stage.columns) {
       const { unit } = columns.get(name);
       lines.push(`  ${name}: ${given(name)}${unit && given(name) !== "not available" ? ` ${unit}` : ""}`);
     }
   });
   lines.push("", "Contributions:");
-  for (const feature of explanation.features) lines.push(`  ${feature.feature}: ${contributionWords(feature, String(decision.best_guess))}`);
+  for (const feature of explanation.features) lines.push(`  ${feature.feature}: ${contributionWords(feature, String(explanation.probabilities[0].label))}`);
   if (decision.promise) lines.push("", ...decision.promise.text);
   lines.push("", `Id: ${decision.id}`);
   return lines.join("\n").replaceAll("\u00a0", " ");
@@ -347,38 +379,49 @@ async function copyText() {
 
 /* ---- so far ---- */
 
-/** The confidence after each stage, and what a label needs there. */
+/** After each stage, the confidence and what a label needs there; if errors have prices, what they are expected to cost. */
 function drawPath() {
-  const { stages } = answer.explanation;
+  const priced = Boolean(model.errors);
+  const value = (confidence) => (confidence === null ? null : priced ? priceOf(confidence) : confidence);
+  const stages = answer.explanation.stages.map((stage) => ({ ...stage, at: value(stage.confidence), bar: value(stage.needed) }));
   const n = model.stages.length;
-  byId("path-figure").hidden = !stages.length;
-  if (!stages.length) return;
+  byId("path-figure").hidden = !stages.length || isEmpty();
+  if (byId("path-figure").hidden) return;
   const width = Math.max(byId("path").clientWidth, 260);
   const height = 210;
   const box = { left: 46, right: width - 16, top: 32, bottom: height - 46 };
-  const least = Math.min(1 / model.classes.length, ...stages.map(({ confidence }) => confidence));
+  const ats = stages.map(({ at }) => at);
+  const ends = priced ? [0, Math.max(...ats, ...stages.map(({ bar }) => bar || 0))] : [Math.min(1 / model.classes.length, ...ats), 1];
   const x = (j) => (n > 1 ? box.left + 22 + ((box.right - box.left - 44) * j) / (n - 1) : (box.left + box.right) / 2);
-  const y = scale([least, 1], box.bottom, box.top, 0.04);
+  const y = scale(ends, box.bottom, box.top, 0.04);
   const ruler = Object.assign((value) => x(value - 1), { low: 1, high: 1 }); // ticks of stages are drawn below
   const ticksOf = Array.from({ length: n }, (_, j) =>
     n <= 8 || j % Math.ceil(n / 8) === 0 ? s("text", { class: "tick", x: x(j), y: box.bottom + 18, "text-anchor": "middle" }, String(j + 1)) : null);
   const half = n > 1 ? Math.min((box.right - box.left - 44) / (n - 1) / 2, 26) : 40;
-  const bars = stages.map(({ needed }, j) =>
-    needed === null || needed <= least ? null : s("line", { class: "needed", x1: x(j) - half, x2: x(j) + half, y1: y(needed), y2: y(needed) }));
-  const points = stages.map(({ confidence }, j) => `${j ? "L" : "M"}${x(j).toFixed(1)} ${y(confidence).toFixed(1)}`).join("");
-  const marks = stages.map(({ confidence, label }, j) => [
-    s("circle", { class: "stop", r: 6, cx: x(j), cy: y(confidence) }),
-    s("text", { class: "at", x: x(j), y: y(confidence) > box.top + 26 ? y(confidence) - 12 : y(confidence) + 24, "text-anchor": "middle" }, cut(String(label), 12)),
-  ]);
-  const words = stages.map(({ confidence, label }, j) => `stage ${j + 1}: ${label}, ${percent(confidence)}`).join("; ");
+  const bars = stages.map(({ bar }, j) =>
+    bar === null || (!priced && bar <= ends[0]) || (priced && j === n - 1) ? null : s("line", { class: "needed", x1: x(j) - half, x2: x(j) + half, y1: y(bar), y2: y(bar) }));
+  const points = stages.map(({ at }, j) => `${j ? "L" : "M"}${x(j).toFixed(1)} ${y(at).toFixed(1)}`).join("");
+  const isCrossed = (place, bar) => bar !== null && Math.abs(y(bar) - place + 4) < 9; // a text by a dashed line
+  const marks = stages.map(({ at, bar, label }, j) => {
+    const [above, below] = [y(at) - 12, y(at) + 24];
+    const place = y(at) > box.top + 26 && (!isCrossed(above, bar) || below > box.bottom) ? above : below;
+    return [
+      s("circle", { class: "stop", r: 6, cx: x(j), cy: y(at) }),
+      s("text", { class: "at", x: x(j), y: place, "text-anchor": "middle" }, cut(String(label), 12)),
+    ];
+  });
+  const text = priced ? money : percent;
+  const words = stages.map(({ at, label }, j) => `stage ${j + 1}: ${label}, ${text(at)}`).join("; ");
+  const title = priced ? "expected price of errors" : "confidence in the most probable class";
   byId("path").replaceChildren(
     canvas(
-      width, height, { role: "img", "aria-label": `Confidence after each stage. ${words}` },
-      frame(box, ruler, y, { x: "stage", y: "confidence in the most probable class", xText: () => "", yText: wholePercent }),
+      width, height, { role: "img", "aria-label": `${priced ? "Expected price of errors" : "Confidence"} after each stage. ${words}` },
+      frame(box, ruler, y, { x: "stage", y: title, xText: () => "", yText: priced ? number : wholePercent }),
       ticksOf, bars, s("path", { class: "step", d: points }), marks.flat(),
     ),
   );
-  byId("path-note").textContent = bars.some(Boolean) ? "The dashed lines are what a label needs." : "";
+  const note = priced ? "At or below a dashed line, a case gets its answer." : "The dashed lines are what a label needs.";
+  byId("path-note").textContent = bars.some(Boolean) ? note : "";
 }
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
@@ -389,7 +432,7 @@ function drawSoFar() {
   byId("paid").textContent = money(paid);
   byId("paid-of").textContent = `paid${model.price_of_everything ? `; everything together costs ${money(model.price_of_everything)}` : ""}`;
   drawPath();
-  const n = answer.explanation.stages.length;
+  const n = isEmpty() ? 0 : answer.explanation.stages.length;
   byId("given").replaceChildren(...model.stages.slice(0, n).map((stage, j) =>
     h(
       "li", null,
