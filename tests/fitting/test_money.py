@@ -54,6 +54,28 @@ def test_a_session_of_the_worked_example_buys_what_decide_buys(worked):
     assert other.step() == Accept("sick", 1.0, 6.0, 1)
 
 
+def test_a_session_says_what_buying_saves(worked, tmp_path):
+    first = worked.session().step()
+    assert_allclose(first.saves, 8.3 - 3.9)  # always "sick" costs 8.3, the design 3.9
+    worked.save(tmp_path / "model.emsco")
+    for model in (worked, emsco.load(tmp_path / "model.emsco")):
+        session = model.session()
+        assert session.step() == first
+        session.give({"x0": 1})
+        assert_allclose(session.step().saves, 6 - 5)  # "sick" costs 6 on average, the culture costs 5 and is right
+        assert "saves=1" in repr(session.step())
+        assert "saves on average" in session._repr_html_()
+        again = model.session(session.state)
+        assert again.step() == session.step()
+
+
+def test_without_prices_of_errors_nothing_is_said_of_savings():
+    X, y = _example()
+    request = EMSCOClassifier([1, 5], random_state=0).fit(X, y).session().step()
+    assert request.saves is None
+    assert "saves" not in repr(request)
+
+
 def test_sessions_and_a_file_decide_as_the_classifier_does(tmp_path):
     data = load_cost_sensitive("heart", level="high")
     X, y = data.data, data.target.to_numpy()

@@ -215,3 +215,16 @@ def test_every_problem_with_a_body_says_which_field_or_that_it_is_the_body(clien
     answer = client.post("/models/mixed/next", json={"values": {"age": "old"}})
     assert answer.status_code == 422
     assert answer.json()["errors"] == [{"field": "", "detail": answer.json()["detail"]}]
+
+
+def test_the_answer_says_what_buying_saves_where_errors_have_prices():
+    from types import SimpleNamespace
+
+    from emsco.deployed.session import Acquire
+    from emsco.service.cases import answer_of
+
+    served = SimpleNamespace(name="m", version="1", paid=[1.0, 3.0], codes_by_stage=[])
+    for saves in (None, 12.4):
+        session = SimpleNamespace(step=lambda s=saves: Acquire(("a",), ("a",), 2.0, 1, s), state={"given": {}})
+        answer = answer_of(served, session, explained=False, decision_id=None)
+        assert answer["acquire"].get("saves") == saves

@@ -20,6 +20,7 @@ from emsco.data.table import Table
 from emsco.deployed.decide import Decisions, Outcomes, Said, Stage, TrainedCascade
 from emsco.deployed.evaluation import Evaluation, check_truth, result_of
 from emsco.deployed.running import check_no_loop, check_run, is_async, run_in_loop, run_in_threads
+from emsco.deployed.savings import Saving
 from emsco.deployed.session import Accept, Acquire, Itinerary, Reject, Session, continue_session
 from emsco.designs.partition import acquired_sets, set_key
 from emsco.exceptions import InvalidInputError, InvalidParameterError
@@ -125,6 +126,8 @@ class Deployed:
         Saved with the model.
     errors : ErrorPrices or None
         If errors have prices, each stage gives the label of least expected price.
+    savings : tuple of tuple of Saving
+        Then, what buying each stage of each point saves on average; empty if unknown.
     """
 
     classes: NDArray[Any]
@@ -143,6 +146,7 @@ class Deployed:
     evaluation: Evaluation | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
     errors: ErrorPrices | None = None
+    savings: tuple[tuple[Saving, ...], ...] = ()
 
     def __post_init__(self) -> None:
         self.designs.setflags(write=False)
@@ -307,7 +311,8 @@ class Deployed:
     @cached_property
     def itinerary(self) -> Itinerary:
         """What all sessions of the design in use share."""
-        return Itinerary(self.encoder, self.stages, self.paid, self.prices, self.classes, self.errors)
+        savings = self.savings[self.point] if self.savings else ()
+        return Itinerary(self.encoder, self.stages, self.paid, self.prices, self.classes, self.errors, savings)
 
     def session(self, state: Mapping[str, Any] | None = None) -> Session:
         """Begin to decide one input whose values are bought one stage at a time, or continue from a state."""

@@ -21,6 +21,7 @@ from emsco.data.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, Nu
 from emsco.data.labels import plain_classes
 from emsco.data.table import is_missing, to_number
 from emsco.deployed.decide import Stage
+from emsco.deployed.savings import Saving
 from emsco.exceptions import InvalidInputError, SessionError
 from emsco.markup import facts_sheet
 from emsco.prices.errors import ErrorPrices
@@ -37,7 +38,7 @@ _LONGEST_TEXT = 2**16  # characters; a longer one is a file by mistake, and woul
 _N_PROBES = 32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Acquire:
     """Buy this, then ``give`` the values.
 
@@ -51,12 +52,23 @@ class Acquire:
         Of the stage, whatever part of it was given before.
     stage : int
         The stage, from 0.
+    saves : float or None
+        Where errors have prices, what buying saves on average: the price of stopping now, less the money for later
+        tests and errors after buying. It is the mean of rows that look alike and did not train. None if unknown.
     """
 
     features: tuple[str, ...]
     columns: tuple[str, ...]
     price: float
     stage: int
+    saves: float | None = None
+
+    def __repr__(self) -> str:
+        saves = "" if self.saves is None else f", saves={self.saves:.4g}"
+        return (
+            f"Acquire(features={self.features!r}, columns={self.columns!r}, price={self.price!r}, "
+            f"stage={self.stage!r}{saves})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +141,13 @@ class Session:
     1
     """
 
-    __slots__ = ("_answer", "_encoded", "_given", "_itinerary", "_rule", "_stage")
+    __slots__ = ("_answer", "_encoded", "_given", "_itinerary", "_rule", "_stage", "_sure")
 
     def __init__(self, itinerary: "Itinerary", rule: RejectRule) -> None:
         self._itinerary = itinerary
         self._rule = rule
         self._stage = 0
+        self._sure: float | None = None  # the confidence of the stage before
         self._given: dict[str, Cell] = {}
         self._encoded = [0.0] * itinerary.n_encoded
         if itinerary.first is None:  # nothing is bought: decided at once
@@ -147,8 +160,10 @@ class Session:
 
     def _repr_html_(self) -> str:
         match self._answer:
-            case Acquire(features, columns, price, stage):
+            case Acquire(features, columns, price, stage, saves):
                 facts = {"buy now": ", ".join(features), "give": ", ".join(columns), "price": f"{price:,.6g}"}
+                if saves is not None:
+                    facts["saves on average"] = f"{saves:,.4g}"
             case Accept(label, confidence, cost, stage):
                 facts = {"label": str(label), "confidence": f"{confidence:.3f}", "paid": f"{cost:,.6g}"}
             case Reject(confidence, cost, stage, best_guess):
@@ -205,7 +220,7 @@ class Session:
 
     def _go_on(self, given: dict[str, Cell]) -> None:
         """Walk as far as the given values reach."""
-        itinerary, stage, encoded = self._itinerary, self._stage, self._encoded
+        itinerary, stage, encoded, sure = self._itinerary, self._stage, self._encoded, self._sure
         while not (wanted := itinerary.stages[stage].wanted(given)):
             here = itinerary.stages[stage]
             encoded = encoded.copy()
@@ -222,11 +237,12 @@ class Session:
             if here is itinerary.stages[-1]:
                 answer = Reject(confidence, here.paid, stage, itinerary.classes[code])
                 break
-            stage += 1
+            stage, sure = stage + 1, confidence
         else:
-            answer = itinerary.stages[stage].ask(wanted)
+            answer = itinerary.stages[stage].ask(wanted, itinerary.saves(stage, sure))
         # Nothing is kept before everything is computed: an estimator that raises leaves the session as it was.
         self._stage, self._encoded, self._given, self._answer = stage, encoded, given, answer
+        self._sure = sure
 
     @property
     def state(self) -> dict[str, Any]:
@@ -350,10 +366,10 @@ class _Stop:
         """Return the columns that were not given yet."""
         return tuple([column for column in self.columns if column.name not in given])
 
-    def ask(self, wanted: tuple[_Column, ...]) -> Acquire:
+    def ask(self, wanted: tuple[_Column, ...], saves: float | None) -> Acquire:
         """Ask for columns of this stage."""
         features = tuple(dict.fromkeys(column.unit for column in wanted))
-        return Acquire(features, tuple(column.name for column in wanted), self.price, wanted[0].stage)
+        return Acquire(features, tuple(column.name for column in wanted), self.price, wanted[0].stage, saves)
 
     def guess(self, encoded: list[float]) -> int:
         """Return the label of least expected price, where no answer is cheaper."""
@@ -388,6 +404,8 @@ class Itinerary:
     classes : ndarray of shape (n_classes,)
     errors : ErrorPrices or None
         If errors have prices, a stage gives the label of least expected price, or no answer.
+    savings : tuple of Saving
+        What buying each stage saves, if that is known.
 
     Attributes
     ----------
@@ -409,6 +427,7 @@ class Itinerary:
         prices: PriceList,
         classes: NDArray[Any],
         errors: ErrorPrices | None = None,
+        savings: tuple[Saving, ...] = (),
     ) -> None:
         units = {c: name for name, columns in zip(prices.unit_names, prices.unit_columns, strict=True) for c in columns}
         codes, starts = encoder.codes, encoder.starts.tolist()
@@ -426,9 +445,17 @@ class Itinerary:
             for j, (stage, total) in enumerate(zip(stages, paid.tolist(), strict=True))
         )
         self.errors = errors
-        self.first = self.stages[0].ask(self.stages[0].columns) if self.stages[0].columns else None
+        self._savings = savings
+        begin = self.stages[0]
+        self.first = begin.ask(begin.columns, self.saves(0, None)) if begin.columns else None
         self.columns = {column.name: column for stage in self.stages for column in stage.columns}
         self._never = {code.name for code in codes} - self.columns.keys()
+
+    def saves(self, stage: int, sure: float | None) -> float | None:
+        """Return what buying a stage saves on average, by the confidence of the stage before."""
+        if not self._savings or self.errors is None:
+            return None
+        return self._savings[stage].at(0.0 if sure is None else float(self.errors.expected(sure)))
 
     def find(self, name: Any) -> _Column | None:
         """Return the column of a name that is no key: a number turned into text, as tables do, or an error.

@@ -17,7 +17,8 @@ from emsco.data.labels import check_target, known_codes, plain_classes
 from emsco.data.splits import check_columns, is_folds, make_folds, split_rows
 from emsco.data.table import Table, check_size
 from emsco.deployed.model import Deployed, Origin
-from emsco.designs.partition import check_max_stages
+from emsco.deployed.savings import Saving, savings_of
+from emsco.designs.partition import acquired_sets, check_max_stages
 from emsco.exceptions import BaseRateWarning, InvalidInputError, SearchInterruptedWarning, TimeLimitWarning
 from emsco.fitting.aside import SetAside, set_aside
 from emsco.fitting.choosing import by_class, chosen, same_point
@@ -479,12 +480,24 @@ def deploy(
     promises = promise_of_each(deployed, trained.plans, aside)
     rules = policy.rules(classes, designs, front.thresholds, promises)
     deployed = replace(deployed, promises=promises, rules=rules)
+    if deployed.errors is not None:
+        deployed = replace(deployed, savings=_savings(deployed, finished.judge))
     n_rows = 0 if aside.calibration is None else aside.calibration.truth.size
     if origin.timed_out:
         clock.warn(clock.in_words, TimeLimitWarning)
     if settings.choose == TOTAL and finished.pick is not None:
         return Fitted(deployed, partial(same_point, finished.front, finished.pick, front))
     return Fitted(deployed, partial(chosen, settings, front, hopeful(trained.plans, n_rows)))
+
+
+def _savings(deployed: Deployed, judge: Judge) -> tuple[tuple[Saving, ...], ...]:
+    """Return what buying each stage of each point saves on average, by rows that did not train."""
+    errors, prices = judge.task.errors, deployed.prices
+    assert errors is not None
+    return tuple(
+        savings_of(judge.answers(design), rule, errors, prices.paid(acquired_sets(design[None])[0][0]))
+        for design, rule in zip(deployed.designs, deployed.rules, strict=True)
+    )
 
 
 def _trained(settings: Settings, finished: Finished, aside: SetAside) -> Trained:

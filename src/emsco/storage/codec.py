@@ -55,6 +55,7 @@ from emsco.storage.results import (
     promise_to_json,
     promises_from_json,
 )
+from emsco.storage.savings import savings_from_json, savings_to_json
 
 Members = dict[str, bytes]
 _FIGURES = ("coverage", "accuracy", "mean_cost", "fitness")
@@ -89,6 +90,8 @@ def to_members(deployed: Deployed) -> Members:
     }
     if deployed.policy.set_aside is not None:
         record["promises"] = [promise_to_json(promise) for promise in deployed.promises]
+    if deployed.savings:
+        record["savings"] = savings_to_json(deployed.savings)
     arrays: dict[str, NDArray[Any]] = {"designs": designs}
     if front is not None:
         more, found = _front_to_json(deployed, front)
@@ -214,6 +217,7 @@ class _Reading:
             evaluation=evaluation if evaluation is None else replace(evaluation, errors=errors),
             notes=record.part("notes").plain(),
             errors=errors,
+            savings=savings_from_json(record, designs) if errors is not None else (),
         )
         if self.left:
             raise damaged(f"nothing refers to {shown(sorted(self.left))}")
