@@ -214,6 +214,8 @@ class Deployed:
     @property
     def objectives(self) -> Sequence[Any] | None:
         """What designs were compared by, as given; None: coverage, accuracy and cost."""
+        if self.errors is not None and self.errors.at_risk is not None:
+            return None  # counts by class and label do not tell the loss
         if self.errors is not None:
             return ["cost", Loss(self.errors.matrix, self.errors.rejected)]
         return self.origin.parameters.get("objectives")
@@ -368,6 +370,8 @@ class Deployed:
         table = Table(X)
         truth = check_truth(plain_labels(y), self.classes, table.n_rows)
         column_of, n_rows = self.positions(table), table.n_rows
+        priced = self.cascade.row_errors(table, column_of)
+        amounts = None if priced is None else priced.amounts
         known: dict[bytes, Said] = {}  # points share feature sets: each is asked once
 
         def result(design: IntArray, rule: RejectRule) -> Any:
@@ -385,7 +389,7 @@ class Deployed:
                     return known[key]
 
                 decisions = self._decisions(cascade.walked(ask, rule, n_rows), table)
-            return result_of(decisions, truth, self.classes, cascade.paid.tolist())
+            return result_of(decisions, truth, self.classes, cascade.paid.tolist(), amounts)
 
         at_once = np.zeros(self.prices.n_units, dtype=np.int64)
         points: list[Any] = [None] * len(self.designs)

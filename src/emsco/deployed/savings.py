@@ -61,12 +61,11 @@ def savings_of(answers: Answers, rule: RejectRule, errors: ErrorPrices, paid: Fl
     """
     rows = np.arange(answers.n_rows)
     stage = answers.leaving(rule)[0]
-    money = paid[stage] + errors.table[answers.truth, answers.label[stage, rows]]
-    constant = errors.table[answers.truth].mean(axis=0).min()
-    savings = [Saving((), (float(constant - money.mean()),))]
+    money = paid[stage] + errors.price(answers.truth, answers.label[stage, rows])
+    savings = [Saving((), (float(errors.constant(answers.truth) - money.mean()),))]
     for j in range(1, len(paid)):
         here = np.flatnonzero(stage >= j)
-        stopped = errors.table[answers.truth[here], answers.label[j - 1, here]]
+        stopped = errors.rows(here).price(answers.truth[here], answers.label[j - 1, here])
         saved = stopped - (money[here] - paid[j - 1])
         savings.append(_by_parts(errors.expected(answers.confidence[j - 1, here]), saved))
     return tuple(savings)

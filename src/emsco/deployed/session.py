@@ -226,13 +226,14 @@ class Session:
             encoded = encoded.copy()
             for column in here.columns:
                 column.code.encode_one(given[column.name], encoded, column.start)  # type: ignore[arg-type]
-            confidence, code = here.outcome(encoded)
+            errors = itinerary.errors_of(given)
+            confidence, code = here.outcome(encoded, errors)
             if confidence >= self._rule.bar(stage, code):
                 answer: Acquire | Decision
                 if code < len(itinerary.classes):
                     answer = Accept(itinerary.classes[code], confidence, here.paid, stage)
                 else:  # no answer is cheapest
-                    answer = Reject(confidence, here.paid, stage, itinerary.classes[here.guess(encoded)])
+                    answer = Reject(confidence, here.paid, stage, itinerary.classes[here.guess(encoded, errors)])
                 break
             if here is itinerary.stages[-1]:
                 answer = Reject(confidence, here.paid, stage, itinerary.classes[code])
@@ -360,7 +361,6 @@ class _Stop:
     paid: float  # by whoever has reached it
     model: StageModel
     seen: NDArray[np.int64]
-    errors: ErrorPrices | None = None
 
     def wanted(self, given: Mapping[str, Cell]) -> tuple[_Column, ...]:
         """Return the columns that were not given yet."""
@@ -371,23 +371,21 @@ class _Stop:
         features = tuple(dict.fromkeys(column.unit for column in wanted))
         return Acquire(features, tuple(column.name for column in wanted), self.price, wanted[0].stage, saves)
 
-    def guess(self, encoded: list[float]) -> int:
+    def guess(self, encoded: list[float], errors: ErrorPrices | None) -> int:
         """Return the label of least expected price, where no answer is cheaper."""
-        assert self.errors is not None
+        assert errors is not None
         Z = np.array(encoded)[:, None]
-        return int(self.errors.guess(np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64))[0])
+        return int(errors.guess(np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64))[0])
 
-    def outcome(self, encoded: list[float]) -> tuple[float, int]:
+    def outcome(self, encoded: list[float], errors: ErrorPrices | None) -> tuple[float, int]:
         """Return confidence and class index, with the bits that ``decide`` gives one row."""
         Z = np.array(encoded)[:, None]
-        if isinstance(self.model, LogisticModel) and self.errors is None:
+        if isinstance(self.model, LogisticModel) and errors is None:
             answers = kernel.predict(Z, self.seen, self.model.coef_, self.model.intercept_)
             probabilities: list[float] = answers[:, 0].tolist()
             top = max(probabilities)
             return top, probabilities.index(top)
-        confidence, code = outcomes_of(
-            np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64), self.errors
-        )
+        confidence, code = outcomes_of(np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64), errors)
         return float(confidence[0]), int(code[0])
 
 
@@ -433,14 +431,17 @@ class Itinerary:
         codes, starts = encoder.codes, encoder.starts.tolist()
         self.n_encoded = encoder.n_encoded
         self.classes = plain_classes(classes)
+        self._amount = None if errors is None or errors.at_risk is None else errors.at_risk.column
+        first = [c for c, code in enumerate(codes) if code.name == self._amount]  # what prices depend on, before all
+        bought = [[*first, *(c for c in stages[0].new_columns if c not in first)]]
+        bought += [[c for c in stage.new_columns if c not in first] for stage in stages[1:]]
         self.stages = tuple(
             _Stop(
-                tuple(_Column(codes[c].name, units[c], j, codes[c], starts[c]) for c in stage.new_columns),
+                tuple(_Column(codes[c].name, units[c], j, codes[c], starts[c]) for c in bought[j]),
                 stage.price,
                 total,
                 stage.model,
                 stage.encoded_columns,
-                errors,
             )
             for j, (stage, total) in enumerate(zip(stages, paid.tolist(), strict=True))
         )
@@ -450,6 +451,18 @@ class Itinerary:
         self.first = begin.ask(begin.columns, self.saves(0, None)) if begin.columns else None
         self.columns = {column.name: column for stage in self.stages for column in stage.columns}
         self._never = {code.name for code in codes} - self.columns.keys()
+
+    def errors_of(self, given: Mapping[str, Cell]) -> ErrorPrices | None:
+        """Return the prices of errors of a case, by the amount at risk if they depend on one."""
+        if self._amount is None or self.errors is None:
+            return self.errors
+        amount = given[self._amount]
+        if not isinstance(amount, float) or amount < 0:
+            raise InvalidInputError(
+                f"{self._amount!r} is the amount that prices of errors depend on; give a number of at least 0, got "
+                f"{amount!r}."
+            )
+        return self.errors.at(np.array([amount]))
 
     def saves(self, stage: int, sure: float | None) -> float | None:
         """Return what buying a stage saves on average, by the confidence of the stage before."""

@@ -17,12 +17,12 @@ from emsco.data.labels import check_target, known_codes, plain_classes
 from emsco.data.splits import check_columns, is_folds, make_folds, split_rows
 from emsco.data.table import Table, check_size
 from emsco.deployed.model import Deployed, Origin
-from emsco.deployed.savings import Saving, savings_of
-from emsco.designs.partition import acquired_sets, check_max_stages
+from emsco.designs.partition import check_max_stages
 from emsco.exceptions import BaseRateWarning, InvalidInputError, SearchInterruptedWarning, TimeLimitWarning
 from emsco.fitting.aside import SetAside, set_aside
 from emsco.fitting.choosing import by_class, chosen, same_point
 from emsco.fitting.clock import Clock
+from emsco.fitting.errors import errors_of, savings_of_each
 from emsco.fitting.final import Finished, Found, finish_front
 from emsco.fitting.forecast import forecast, search_seconds
 from emsco.fitting.large import RACED, LargeRehearsal, is_many, sampled, widened
@@ -125,9 +125,7 @@ def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = 
     task = make_task(settings, sample, aside.classes, read.max_stages)
 
     def task_of(rehearsal: Rehearsal) -> Task:
-        return (
-            task if rehearsal is sample else replace(task, y=(y := rehearsal.y), aims=_aims(settings, y, aside.classes))
-        )
+        return task if rehearsal is sample else _task_of(settings, task, rehearsal, aside.classes)
 
     if memory is not None:
         memory.claim(settings, task, sample)
@@ -175,6 +173,12 @@ def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = 
         return fitted
 
 
+def _task_of(settings: Settings, task: Task, rehearsal: Rehearsal, classes: NDArray[Any]) -> Task:
+    """Return the same task for the rows of another rehearsal."""
+    y = rehearsal.y
+    return replace(task, y=y, aims=_aims(settings, y, classes), errors=rehearsal.judged_errors)
+
+
 def _sample(settings: Settings, everyone: Rehearsal) -> Rehearsal:
     """Return the rows that are searched: all, unless there are many and no search was asked for."""
     if not is_many(everyone) or not isinstance(settings.search, Auto):
@@ -213,7 +217,7 @@ def rehearse(
 ) -> Rehearsal:
     """Decide which rows train and which judge."""
     table, codes, classes, learn = aside.table, aside.codes, aside.classes, aside.learn
-    errors = None if settings.errors is None else resolve_errors(settings.errors, classes)
+    errors = None if settings.errors is None else errors_of(settings, aside, prices)
     if (given.X_val is None) != (given.y_val is None):
         raise InvalidInputError("give X_val and y_val together, or neither.")
     if given.X_val is not None:
@@ -241,7 +245,7 @@ def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], m
     rule = RejectRule.of(settings.policy.search_rule(classes, float(shares.max())).bars[:max_stages])
     if not settings.policy.tunes:
         _warn_of_base_rate(rule, classes, shares, rehearsal.clock)
-    tunes, removal, errors = settings.policy.tunes, settings.removal, rehearsal.errors
+    tunes, removal, errors = settings.policy.tunes, settings.removal, rehearsal.judged_errors
     if errors is not None:
         rule = searched_by(errors, y)
     task = Task(y, classes.size, rehearsal.prices, rule, aims, max_stages, removal, settings.cache_bytes, tunes, errors)
@@ -481,23 +485,13 @@ def deploy(
     rules = policy.rules(classes, designs, front.thresholds, promises)
     deployed = replace(deployed, promises=promises, rules=rules)
     if deployed.errors is not None:
-        deployed = replace(deployed, savings=_savings(deployed, finished.judge))
+        deployed = replace(deployed, savings=savings_of_each(deployed, finished.judge))
     n_rows = 0 if aside.calibration is None else aside.calibration.truth.size
     if origin.timed_out:
         clock.warn(clock.in_words, TimeLimitWarning)
     if settings.choose == TOTAL and finished.pick is not None:
         return Fitted(deployed, partial(same_point, finished.front, finished.pick, front))
     return Fitted(deployed, partial(chosen, settings, front, hopeful(trained.plans, n_rows)))
-
-
-def _savings(deployed: Deployed, judge: Judge) -> tuple[tuple[Saving, ...], ...]:
-    """Return what buying each stage of each point saves on average, by rows that did not train."""
-    errors, prices = judge.task.errors, deployed.prices
-    assert errors is not None
-    return tuple(
-        savings_of(judge.answers(design), rule, errors, prices.paid(acquired_sets(design[None])[0][0]))
-        for design, rule in zip(deployed.designs, deployed.rules, strict=True)
-    )
 
 
 def _trained(settings: Settings, finished: Finished, aside: SetAside) -> Trained:

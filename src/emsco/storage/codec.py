@@ -73,7 +73,7 @@ def to_members(deployed: Deployed) -> Members:
         raise ModelFileError(f"{origin.kind} cannot be saved; only {' and '.join(PARAMETERS)} can.")
     parameters = dict(origin.parameters)
     if deployed.errors is not None:  # in the order of the classes, whatever form they were given in
-        parameters["errors"] = deployed.errors.table
+        parameters["errors"] = deployed.errors.entries()
     given = {name: f"{name}.skops" if is_estimator(parameters[name]) else None for name in ESTIMATORS & set(parameters)}
     record: dict[str, Any] = {
         "written_by": {"emsco": emsco.__version__, "numpy": np.__version__, "scikit-learn": version("scikit-learn")},
@@ -90,6 +90,8 @@ def to_members(deployed: Deployed) -> Members:
     }
     if deployed.policy.set_aside is not None:
         record["promises"] = [promise_to_json(promise) for promise in deployed.promises]
+    if deployed.errors is not None and (at_risk := deployed.errors.at_risk) is not None:
+        record["amounts"] = {"mean": at_risk.mean, "largest": at_risk.largest}
     if deployed.savings:
         record["savings"] = savings_to_json(deployed.savings)
     arrays: dict[str, NDArray[Any]] = {"designs": designs}
@@ -195,6 +197,11 @@ class _Reading:
         if parameters.get("errors") is not None:
             try:
                 errors = resolve_errors(parameters["errors"], classes)
+                if errors.at_risk is not None:
+                    if errors.at_risk.column not in [code.name for code in encoder.codes]:
+                        raise damaged("prices of errors depend on a column that is not there")
+                    amounts = record.part("amounts")
+                    errors = errors.scaled(amounts.number("mean", 0), amounts.number("largest", 0))
             except EmscoError as error:
                 raise damaged(str(error).rstrip(".")) from error
         last = len(designs) - 1
