@@ -9,7 +9,7 @@ import emsco
 from emsco import EMSCOClassifier, Exact
 from emsco.datasets import load_cost_sensitive
 from emsco.deployed.session import Accept, Acquire, Reject
-from emsco.exceptions import ExportError, InvalidInputError, InvalidParameterError, InvalidPricesError
+from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidPricesError
 from emsco.fitting._money import least_money
 
 ERRORS = {"well": {"sick": 10}, "sick": {"well": 90}}
@@ -225,10 +225,3 @@ def test_steps_by_the_price_of_errors_are_the_least_total_at_every_multiple(work
     assert steps.steps[0].tests == 0
     assert_allclose(steps.steps[1].multiple, 0.2)
     assert "from x errors" in str(steps)
-
-
-def test_onnx_graphs_of_a_money_model_are_refused(worked, tmp_path):
-    from emsco.deployed.export import export_onnx
-
-    with pytest.raises(ExportError, match="least expected price"):
-        export_onnx(worked.deployed_, tmp_path)
