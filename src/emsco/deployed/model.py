@@ -27,6 +27,7 @@ from emsco.exceptions import InvalidInputError, InvalidParameterError
 from emsco.prices.errors import ErrorPrices
 from emsco.prices.prices import PriceList
 from emsco.promises.guarantee import Promise
+from emsco.promises.loss import LossPromise, check_losses, check_promised
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Front
 from emsco.scoring.objectives import Loss
@@ -404,6 +405,25 @@ class Deployed:
             point=self.point,
             errors=self.errors,
         )
+
+    def promise_loss(self, X: Any, y: ArrayLike, *, at_most: float, confidence: float) -> LossPromise:
+        """Say of which points errors cost at most so much on new rows; see ``EMSCOClassifier.promise_loss``."""
+        at_most, confidence = check_promised(at_most, confidence)
+        errors, front, table = self.errors, self.front, Table(X)
+        if errors is None or front is None or errors.at_risk is not None:
+            raise InvalidInputError(
+                "a promise on the price of errors needs a classifier that was fitted with errors=..., and prices that "
+                "do not grow with an amount, which has no largest value."
+            )
+        truth = np.searchsorted(self.classes, check_truth(plain_labels(y), self.classes, table.n_rows))
+        tests, lost = front.mean_cost, front.total - front.mean_cost
+        losses = np.empty((len(front), table.n_rows))
+        for i, (design, rule) in enumerate(zip(self.designs, self.rules, strict=True)):
+            decided = self.decisions(table, self.cascade_of(design), rule)
+            answer = np.where(decided.conclusive, np.searchsorted(self.classes, decided.label.data), errors.n_classes)
+            losses[i] = errors.price(truth, answer)
+        order = np.lexsort((tests, lost))
+        return check_losses(losses, order, front.total, at_most=at_most, largest=errors.largest, confidence=confidence)
 
     def shortages(self) -> list[str]:
         """Say what cannot be promised of the design in use, and what is missing."""

@@ -37,8 +37,11 @@ class _Given:
         return StageOutcomes(np.array([c for c, _ in said]), np.array([a for _, a in said], dtype=np.uint8))
 
 
+_EITHER, _CLASSES = st.booleans(), st.integers(2, 3)
+
+
 @st.composite
-def problems(draw, n_classes=st.integers(2, 3), reject=st.booleans(), grouped=st.booleans(), removal=st.booleans()):
+def problems(draw, n_classes=_CLASSES, reject=_EITHER, grouped=_EITHER, removal=_EITHER):
     """Draw probabilities, whole prices, groups, and whether units may be left out."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     n_units, n_classes, n_rows = draw(st.integers(1, 4)), draw(n_classes), draw(st.integers(1, 12))
