@@ -225,3 +225,13 @@ def test_steps_by_the_price_of_errors_are_the_least_total_at_every_multiple(work
     assert steps.steps[0].tests == 0
     assert_allclose(steps.steps[1].multiple, 0.2)
     assert "from x errors" in str(steps)
+
+
+def test_logistic_stages_that_are_trained_one_by_one_leave_the_race_to_trees():
+    data = load_cost_sensitive("soybean", level="high")
+    X, y = data.data, data.target.to_numpy()
+    clf = EMSCOClassifier(data.prices, errors=data.errors, random_state=0).fit(X, y)
+    assert clf.learner_ == "tree"
+    assert clf.evaluate(X, y).money["the design in use"].total < 0.5 * min(
+        money.total for name, money in clf.evaluate(X, y).money.items() if name != "the design in use"
+    )
