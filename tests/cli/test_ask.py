@@ -123,3 +123,15 @@ def test_a_case_that_is_continued_shows_what_was_paid(lettered, tmp_path, capsys
     printed = call(capsys, "ask", lettered[0], "--state", state).out
     assert "Buy amount for 4 (3 paid so far)" in printed
     assert "7 paid." in printed
+
+
+def test_ask_says_what_buying_saves_where_errors_have_prices(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    clf = emsco.EMSCOClassifier([1], errors=[[0, 50], [50, 0]], random_state=0).fit(
+        (y + rng.normal(0, 0.3, 200))[:, None], y
+    )
+    clf.save(tmp_path / "m.emsco")
+    saves = clf.session().step().saves
+    assert saves > 0
+    assert f"for 1; buying saves {saves:,.4g} on average" in " ".join(ask(tmp_path / "m.emsco", ["0.5"]).stdout.split())

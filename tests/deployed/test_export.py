@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from emsco import Evolution, MultiStageClassifier
+from emsco import EMSCOClassifier, Evolution, MultiStageClassifier
 from emsco.datasets import load_heart_failure
 from emsco.deployed import export
 from emsco.exceptions import ExportError, InvalidParameterError, MissingDependencyError
@@ -52,6 +52,8 @@ def walk(folder, X):
         waiting = waiting[~leaving]
         if not waiting.size:
             break
+    if "errors" in manifest:
+        label[label == manifest["errors"]["no_answer"]] = -1
     return [None if i < 0 else manifest["classes"][i] for i in label], stage, confidence, cost
 
 
@@ -248,3 +250,42 @@ def test_thresholds_per_class_and_stage_are_in_the_manifest(threshold, tmp_path)
     assert [stage["thresholds"] for stage in manifest["stages"]] == [
         np.broadcast_to(row, 3).tolist() for row in clf.deployed_.rule.matrix(2)
     ]
+
+
+def _priced(errors, **parameters):
+    """Rows of three tests, each better and dearer than the one before, and a classifier with prices of errors."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 400)
+    X = pd.DataFrame({f"t{i}": y + rng.normal(0, 1.2 / (i + 1), 400) for i in range(3)})
+    return EMSCOClassifier([1, 3, 8], errors=errors, random_state=0, **parameters).fit(X, y), X
+
+
+_ERRORS = np.array([[0, 30, 60], [40, 0, 20], [90, 30, 0]])
+
+
+@pytest.mark.parametrize("reject", [None, 14])
+@pytest.mark.parametrize(
+    "parameters", [{"final_estimator": "search"}, {"estimator": DecisionTreeClassifier(max_depth=3)}, {}]
+)
+def test_graphs_of_a_money_model_give_the_answer_of_least_expected_price(reject, parameters, tmp_path):
+    errors = _ERRORS if reject is None else np.column_stack([_ERRORS, [reject] * 3])
+    clf, X = _priced(errors, **parameters)
+    buys = np.flatnonzero((clf.front_.designs >= 0).any(axis=1))
+    cheapest, dearest = (int(buys[order(clf.front_.mean_cost[buys])]) for order in (np.argmin, np.argmax))
+    for point in {clf.point_, cheapest, dearest}:
+        assert_same_walk(clf.use(point), X, tmp_path / str(point), atol=1e-6)
+    manifest = json.loads((tmp_path / str(dearest) / "manifest.json").read_text())
+    assert manifest["errors"]["prices"] == errors.tolist()
+    assert manifest["errors"]["no_answer"] == (None if reject is None else 3)
+    assert clf.use(cheapest).decide(X).conclusive.all() == (reject is None)
+
+
+def test_money_models_that_graphs_cannot_stand_for_are_refused(tmp_path):
+    clf, _ = _priced(_ERRORS)
+    with pytest.raises(ExportError, match="buys nothing"):
+        clf.use(int(clf.front_.mean_cost.argmin())).export_onnx(tmp_path)
+    errors = [["0 + 1 * t0" if i != j else 0 for j in range(3)] for i in range(3)]
+    X = pd.DataFrame({"t0": [1.0, 2.0, 3.0] * 20, "t1": [0.0, 1.0, 2.0] * 20})
+    clf = EMSCOClassifier([0, 1], errors=errors, random_state=0).fit(X, [0, 1, 2] * 20)
+    with pytest.raises(ExportError, match="grow with the column 't0'"):
+        clf.export_onnx(tmp_path)

@@ -11,17 +11,19 @@ from tests.classifiers import fixed
 SERVING = {
     "_compile", "_scalar", "arrays", "checks", "data", "data.encoding", "data.labels", "data.output", "data.table",
     "deployed", "deployed._rows", "deployed.decide", "deployed.evaluation", "deployed.model", "deployed.money",
-    "deployed.running", "deployed.session", "designs", "designs.operators", "designs.operators.elitism",
+    "deployed.running", "deployed.savings", "deployed.session", "designs", "designs.operators",
+    "designs.operators.elitism",
     "designs.partition", "estimators", "estimators.base", "estimators.given", "estimators.loading",
-    "estimators.searched", "exceptions", "markup", "prices", "prices.derived", "prices.errors", "prices.groups",
-    "prices.prices", "promises", "promises.guarantee", "promises.own", "promises.policy", "scoring", "scoring.answers",
+    "estimators.searched", "exceptions", "markup", "prices", "prices.amounts", "prices.derived", "prices.errors",
+    "prices.groups", "prices.prices", "promises", "promises.guarantee", "promises.loss", "promises.own",
+    "promises.policy", "scoring", "scoring.answers",
     "scoring.choice", "scoring.classes", "scoring.front", "scoring.intervals", "scoring.objectives", "scoring.outlook",
     "scoring.ranking", "scoring.ratio", "scoring.rejection", "scoring.shortlist", "scoring.tables", "scoring.tally",
     "scoring.thresholds", "scoring.words", "stages", "stages._logistic", "stages.base", "stages.learners",
     "stages.logistic", "stages.problem", "storage", "storage.by_class", "storage.codec", "storage.container",
     "storage.estimator_checks", "storage.estimator_specs", "storage.estimator_together", "storage.estimator_trees",
     "storage.estimators", "storage.fields", "storage.model_file", "storage.outlook", "storage.parameters",
-    "storage.results", "storage.skops_file",
+    "storage.results", "storage.savings", "storage.skops_file",
 }  # fmt: skip
 
 SCRIPT = """

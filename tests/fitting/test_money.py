@@ -9,7 +9,7 @@ import emsco
 from emsco import EMSCOClassifier, Exact
 from emsco.datasets import load_cost_sensitive
 from emsco.deployed.session import Accept, Acquire, Reject
-from emsco.exceptions import ExportError, InvalidInputError, InvalidParameterError, InvalidPricesError
+from emsco.exceptions import InvalidInputError, InvalidParameterError, InvalidPricesError
 from emsco.fitting._money import least_money
 
 ERRORS = {"well": {"sick": 10}, "sick": {"well": 90}}
@@ -52,6 +52,28 @@ def test_a_session_of_the_worked_example_buys_what_decide_buys(worked):
     assert isinstance(other.step(), Acquire)
     other.give({"x1": 1})
     assert other.step() == Accept("sick", 1.0, 6.0, 1)
+
+
+def test_a_session_says_what_buying_saves(worked, tmp_path):
+    first = worked.session().step()
+    assert_allclose(first.saves, 8.3 - 3.9)  # always "sick" costs 8.3, the design 3.9
+    worked.save(tmp_path / "model.emsco")
+    for model in (worked, emsco.load(tmp_path / "model.emsco")):
+        session = model.session()
+        assert session.step() == first
+        session.give({"x0": 1})
+        assert_allclose(session.step().saves, 6 - 5)  # "sick" costs 6 on average, the culture costs 5 and is right
+        assert "saves=1" in repr(session.step())
+        assert "saves on average" in session._repr_html_()
+        again = model.session(session.state)
+        assert again.step() == session.step()
+
+
+def test_without_prices_of_errors_nothing_is_said_of_savings():
+    X, y = _example()
+    request = EMSCOClassifier([1, 5], random_state=0).fit(X, y).session().step()
+    assert request.saves is None
+    assert "saves" not in repr(request)
 
 
 def test_sessions_and_a_file_decide_as_the_classifier_does(tmp_path):
@@ -205,8 +227,11 @@ def test_steps_by_the_price_of_errors_are_the_least_total_at_every_multiple(work
     assert "from x errors" in str(steps)
 
 
-def test_onnx_graphs_of_a_money_model_are_refused(worked, tmp_path):
-    from emsco.deployed.export import export_onnx
-
-    with pytest.raises(ExportError, match="least expected price"):
-        export_onnx(worked.deployed_, tmp_path)
+def test_logistic_stages_that_are_trained_one_by_one_leave_the_race_to_trees():
+    data = load_cost_sensitive("soybean", level="high")
+    X, y = data.data, data.target.to_numpy()
+    clf = EMSCOClassifier(data.prices, errors=data.errors, random_state=0).fit(X, y)
+    assert clf.learner_ == "tree"
+    assert clf.evaluate(X, y).money["the design in use"].total < 0.5 * min(
+        money.total for name, money in clf.evaluate(X, y).money.items() if name != "the design in use"
+    )

@@ -278,3 +278,16 @@ def test_a_model_that_buys_nothing_decides_at_once(tmp_path):
         assert answer["explanation"]["features"] == []
         assert ask(client, "empty", values={"age": 4})["decision"]["label"] == answer["decision"]["label"]
         assert client.post("/models/empty/next", json={"values": {"agee": 4}}).status_code == 422
+
+
+def test_the_answer_says_what_buying_saves_where_errors_have_prices():
+    from types import SimpleNamespace
+
+    from emsco.deployed.session import Acquire
+    from emsco.service.cases import answer_of
+
+    served = SimpleNamespace(name="m", version="1", paid=[1.0, 3.0], codes_by_stage=[])
+    for saves in (None, 12.4):
+        session = SimpleNamespace(step=lambda s=saves: Acquire(("a",), ("a",), 2.0, 1, s), state={"given": {}})
+        answer = answer_of(served, session, explained=False, decision_id=None)
+        assert answer["acquire"].get("saves") == saves

@@ -42,6 +42,7 @@ def ask(model: Path, state: Path | None) -> int:
                 console().print(
                     f"[bold]Buy {escape(', '.join(request.features))}[/] for {request.price:,.6g}"
                     + (f" ({paid:,.6g} paid so far)" if paid else "")
+                    + ("" if request.saves is None else f"; buying saves {request.saves:,.4g} on average")
                 )
                 for column in request.columns:
                     going_on = _ask_column(session, codes[column])

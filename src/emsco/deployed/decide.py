@@ -16,6 +16,7 @@ from emsco.data.table import Numbers, Rows, Table, data_frame, infinite_cell
 from emsco.deployed import _rows as rows
 from emsco.exceptions import InvalidEstimatorError, InvalidInputError, MissingColumnError
 from emsco.markup import Sheet, facts_sheet
+from emsco.prices.amounts import amounts_of
 from emsco.prices.errors import ErrorPrices
 from emsco.scoring.rejection import Threshold, as_rule
 from emsco.scoring.words import tenths
@@ -222,10 +223,11 @@ class TrainedCascade:
         columns = self._numbers(table, column_of)
         if self._compiled is None or columns is None:
             probabilities, stage = self.probabilities(table, column_of, rule)
-            confidence, code = outcomes_of(probabilities, self._errors)
+            errors = self.row_errors(table, column_of)
+            confidence, code = outcomes_of(probabilities, errors)
             conclusive = rule.confident(confidence, code, stage) & (code < self._n_classes)
-            if self._errors is not None:
-                code = np.where(code < self._n_classes, code, self._errors.guess(probabilities))
+            if errors is not None:
+                code = np.where(code < self._n_classes, code, errors.guess(probabilities))
             return Outcomes(confidence, code, stage, conclusive, self.paid.take(stage))
         n_rows = table.n_rows
         found = Outcomes(
@@ -255,6 +257,14 @@ class TrainedCascade:
             task(first)
         return found
 
+    def row_errors(self, table: Table, column_of: Sequence[int | None]) -> ErrorPrices | None:
+        """Return the prices of errors of all rows of a table."""
+        if self._errors is None or self._errors.at_risk is None:
+            return self._errors
+        name = self._errors.at_risk.column
+        place = next(c for c, code in enumerate(self._encoder.codes) if code.name == name)
+        return self._errors.at(amounts_of(table, column_of[place], name))
+
     @property
     def is_compiled(self) -> bool:
         """Whether a compiled walk decides tables of numbers."""
@@ -266,7 +276,9 @@ class TrainedCascade:
         """Return what one stage says of every row: confidence and code."""
         asked, confidence = self.stages[stage], np.empty(table.n_rows)
         code, columns = np.empty(table.n_rows, dtype=np.uint8), {}
-        owned = [c for each in self.stages[: stage + 1] for c in each.new_columns]
+        owned, errors = [c for each in self.stages[: stage + 1] for c in each.new_columns], None
+        if self._errors is not None:
+            errors = self.row_errors(table, column_of)
         for start in range(0, table.n_rows, _ROWS_AT_ONCE):
             part = slice(start, min(start + _ROWS_AT_ONCE, table.n_rows))
             Z = np.empty((self._encoder.n_encoded, part.stop - start))
@@ -274,7 +286,8 @@ class TrainedCascade:
                 if c not in columns:
                     columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, stage)
                 self._encoder.encode_column(c, columns[c], part, Z)
-            confidence[part], code[part] = outcomes_of(self._ask(asked.model, Z[asked.encoded_columns].T), self._errors)
+            priced = None if errors is None else errors.rows(part)
+            confidence[part], code[part] = outcomes_of(self._ask(asked.model, Z[asked.encoded_columns].T), priced)
         return confidence, code
 
     def walked(self, ask: Callable[[int], Said], threshold: Threshold, n_rows: int) -> Outcomes:
@@ -310,7 +323,7 @@ class TrainedCascade:
         probabilities = np.empty((self._n_classes, table.n_rows)).T
         exit_stage = np.empty(table.n_rows, dtype=np.intp)
         columns: dict[int, NDArray[Any]] = {}
-        rule = as_rule(threshold)
+        rule, errors = as_rule(threshold), self.row_errors(table, column_of)
         for start in range(0, table.n_rows, _ROWS_AT_ONCE):
             block = slice(start, min(start + _ROWS_AT_ONCE, table.n_rows))
             waiting = np.arange(block.start, block.stop)
@@ -326,7 +339,7 @@ class TrainedCascade:
                     probabilities[read] = answers
                     exit_stage[read] = j
                     break
-                confident = rule.confident(*outcomes_of(answers, self._errors), j)
+                confident = rule.confident(*outcomes_of(answers, None if errors is None else errors.rows(waiting)), j)
                 leaving = waiting[confident]
                 probabilities[leaving] = answers[confident]
                 exit_stage[leaving] = j

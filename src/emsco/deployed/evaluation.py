@@ -47,6 +47,8 @@ class Result:
         What a row has paid by the end of each stage.
     confusion : tuple of tuple of int
         A line per true class: how many rows got each label, and last, how many none.
+    amounts, squares : tuple of tuple of float, or None
+        Where prices of errors grow with an amount: sums of the amounts of these rows, and of their squares.
     """
 
     answered: tuple[int, ...]
@@ -54,6 +56,8 @@ class Result:
     n_rejected: int
     paid: tuple[float, ...]
     confusion: tuple[tuple[int, ...], ...]
+    amounts: tuple[tuple[float, ...], ...] | None = None
+    squares: tuple[tuple[float, ...], ...] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -208,9 +212,9 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and numbers, as JSON has them; the front is not part of them."""
         return {
-            "points": [asdict(result) for result in self.points],
-            "everything": asdict(self.everything),
-            "always": asdict(self.always),
+            "points": [_record(result) for result in self.points],
+            "everything": _record(self.everything),
+            "always": _record(self.always),
             "classes": [getattr(label, "item", lambda x=label: x)() for label in self.classes],
         }
 
@@ -353,8 +357,10 @@ def _affordable(front: Front, budget: float, min_coverage: float) -> int | None:
     return None
 
 
-def result_of(decisions: Decisions, truth: Any, classes: NDArray[Any], paid: Sequence[float]) -> Result:
-    """Count what became of rows whose labels are known."""
+def result_of(
+    decisions: Decisions, truth: Any, classes: NDArray[Any], paid: Sequence[float], amounts: FloatArray | None = None
+) -> Result:
+    """Count what became of rows whose labels are known; with the amounts at risk of the rows, these are summed, too."""
     labels = np.asarray(truth)
     n_stages, stage, conclusive = len(paid), decisions.stage, decisions.conclusive
     right = conclusive & (decisions.label.data == labels)
@@ -362,12 +368,19 @@ def result_of(decisions: Decisions, truth: Any, classes: NDArray[Any], paid: Seq
     true = np.searchsorted(classes, labels)
     confusion = np.zeros((len(classes), len(classes) + 1), dtype=np.int64)
     np.add.at(confusion, (true, given), 1)
+    sums: list[Any] = [None, None]
+    for k, values in enumerate(() if amounts is None else (amounts, amounts**2)):
+        total = np.zeros(confusion.shape)
+        np.add.at(total, (true, given), values)
+        sums[k] = tuple(map(tuple, total.tolist()))
     return Result(
         answered=tuple(np.bincount(stage[conclusive], minlength=n_stages).tolist()),
         right=tuple(np.bincount(stage[right], minlength=n_stages).tolist()),
         n_rejected=int((~conclusive).sum()),
         paid=tuple(float(p) for p in paid),
         confusion=tuple(tuple(row) for row in confusion.tolist()),
+        amounts=sums[0],
+        squares=sums[1],
     )
 
 
@@ -391,6 +404,10 @@ def check_truth(y: Any, classes: Any, n_rows: int) -> Any:
     return labels
 
 
+def _record(result: Result) -> dict[str, Any]:
+    return {name: value for name, value in asdict(result).items() if value is not None}
+
+
 def _result(record: Mapping[str, Any]) -> Result:
     return Result(
         answered=tuple(int(n) for n in record["answered"]),
@@ -398,4 +415,9 @@ def _result(record: Mapping[str, Any]) -> Result:
         n_rejected=int(record["n_rejected"]),
         paid=tuple(float(p) for p in record["paid"]),
         confusion=tuple(tuple(int(n) for n in row) for row in record["confusion"]),
+        **{
+            name: tuple(tuple(float(n) for n in row) for row in record[name])
+            for name in ("amounts", "squares")
+            if record.get(name) is not None
+        },
     )

@@ -99,10 +99,11 @@ def explain(model: Deployed, session: Session) -> Explanation:
     answers = np.empty((0, len(classes)))
     for j, stage in enumerate(model.stages[:n_passed]):
         answers = _answers(stage, _encoded(model, given))
-        (confidence,), (code,) = (values.tolist() for values in outcomes_of(answers, model.errors))
+        errors = model.itinerary.errors_of(given)
+        (confidence,), (code,) = (values.tolist() for values in outcomes_of(answers, errors))
         bar = rule.bar(j, code)
-        if model.errors is not None and code == len(classes):  # no answer
-            code = int(model.errors.guess(answers)[0])
+        if errors is not None and code == len(classes):  # no answer
+            code = int(errors.guess(answers)[0])
         passed.append(Passed(classes[code], confidence, None if bar >= NEVER else bar, float(model.paid[j])))
     if not passed:
         return Explanation((), (), ())

@@ -21,6 +21,7 @@ from emsco.data.output import write_atomically
 from emsco.deployed.decide import Stage
 from emsco.deployed.model import Deployed
 from emsco.exceptions import ExportError, InvalidParameterError, MissingDependencyError, shown
+from emsco.prices.errors import ErrorPrices
 from emsco.stages.logistic import LogisticModel
 
 FORMAT, VERSION = "emsco-onnx", 1
@@ -37,11 +38,8 @@ def export_onnx(model: Deployed, folder: str | PathLike[str]) -> None:
     rule = model.rule
     bars = rule.matrix(len(model.stages))
     encoder: Encoder = model.encoder
-    if model.errors is not None:
-        raise ExportError(
-            "errors have prices, and the graphs give the most probable label, not the one of least expected price; "
-            "save the model and use emsco.load or emsco serve."
-        )
+    errors = model.errors
+    _check_priced(model)
     graphs: dict[str, bytes] = {}
     stages: list[dict[str, Any]] = []
     columns: list[int] = []
@@ -49,15 +47,17 @@ def export_onnx(model: Deployed, folder: str | PathLike[str]) -> None:
         columns = sorted([*columns, *stage.new_columns])
         name = f"stage-{number}.onnx"
         precision = "float64" if isinstance(stage.model, LogisticModel) else "float32"
-        graphs[name] = _graph(encoder, columns, stage, precision)
-        _check(graphs[name], encoder, columns, stage, precision)
+        graphs[name] = _graph(encoder, columns, stage, precision, errors)
+        _check(graphs[name], encoder, columns, stage, precision, errors)
         stages.append(
             {
                 "features": list(stage.features),
                 "columns": [encoder.codes[c].name for c in stage.new_columns],
                 "price": stage.price,
                 "paid": paid,
-                "thresholds": np.broadcast_to(bars[number], model.classes.shape).tolist(),
+                "thresholds": np.broadcast_to(
+                    bars[number], errors.n_answers if errors else model.classes.size
+                ).tolist(),
                 "graph": name,
                 "precision": precision,
                 "inputs": [{"input": _input(c), **_describe(encoder.codes[c])} for c in columns],
@@ -65,6 +65,9 @@ def export_onnx(model: Deployed, folder: str | PathLike[str]) -> None:
         )
     classes = model.classes.tolist()
     manifest = {"format": FORMAT, "version": VERSION, "threshold": rule.number, "classes": classes, "stages": stages}
+    if errors is not None:
+        no_answer = None if errors.no_answer is None else errors.n_classes
+        manifest["errors"] = {"prices": errors.table.tolist(), "largest": errors.largest, "no_answer": no_answer}
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
@@ -73,6 +76,18 @@ def export_onnx(model: Deployed, folder: str | PathLike[str]) -> None:
     described = json.dumps(manifest, allow_nan=False, indent=1).encode()
     for name, data in {**graphs, "manifest.json": described}.items():  # the manifest last: it names the others
         write_atomically(target / name, data, ExportError)
+
+
+def _check_priced(model: Deployed) -> None:
+    """Raise for a model with prices of errors that graphs of columns cannot stand for."""
+    errors = model.errors
+    if errors is not None and errors.at_risk is not None:
+        raise ExportError(
+            f"prices of errors grow with the column {errors.at_risk.column!r}, which the graphs do not know; save the "
+            "model and use emsco.load."
+        )
+    if not model.stages[0].features:
+        raise ExportError("the design in use buys nothing: there is no graph to write; use another point.")
 
 
 class _Builder:
@@ -106,7 +121,9 @@ class _Builder:
         return str(self.constants[-1].name)
 
 
-def _graph(encoder: Encoder, columns: list[int], stage: Stage, precision: str) -> bytes:
+def _graph(
+    encoder: Encoder, columns: list[int], stage: Stage, precision: str, errors: ErrorPrices | None = None
+) -> bytes:
     """Return the graph of a stage: raw columns in, probabilities, confidence and label out."""
     onnx = _package("onnx")
     from onnx import TensorProto, helper
@@ -120,11 +137,11 @@ def _graph(encoder: Encoder, columns: list[int], stage: Stage, precision: str) -
         _add_logistic(builder, stage.model, encoded)
     else:
         n_classes, opset = _add_estimator(builder, stage.model, encoded, len(stage.encoded_columns))
-    if opset < _AXES_ARE_INPUTS:
-        builder.add("ReduceMax", "probabilities", to="confidence", axes=[1], keepdims=0)
+    if errors is None:
+        _reduce(builder, "ReduceMax", "probabilities", opset, to="confidence")
+        builder.add("ArgMax", "probabilities", to="label", axis=1, keepdims=0)
     else:
-        builder.add("ReduceMax", "probabilities", builder.constant([1]), to="confidence", keepdims=0)
-    builder.add("ArgMax", "probabilities", to="label", axis=1, keepdims=0)
+        _add_least_price(builder, errors, opset)
     kinds = {c: TensorProto.DOUBLE if isinstance(encoder.codes[c], NumberCode) else TensorProto.STRING for c in columns}
     graph = helper.make_graph(
         builder.nodes,
@@ -142,6 +159,23 @@ def _graph(encoder: Encoder, columns: list[int], stage: Stage, precision: str) -
     onnx.checker.check_model(model, full_check=True)
     data: bytes = model.SerializeToString(deterministic=True)
     return data
+
+
+def _reduce(builder: _Builder, operator: str, value: str, opset: int, to: str | None = None) -> str:
+    """Add the largest or least value of each row, and return its name."""
+    if opset < _AXES_ARE_INPUTS:
+        return builder.add(operator, value, to=to, axes=[1], keepdims=0)
+    return builder.add(operator, value, builder.constant([1]), to=to, keepdims=0)
+
+
+def _add_least_price(builder: _Builder, errors: ErrorPrices, opset: int) -> None:
+    """Add the answer of least expected price, and 1 - that price / the largest one as its confidence."""
+    prices = builder.add("MatMul", "probabilities", builder.constant(np.array(errors.table)))
+    builder.add("ArgMin", prices, to="label", axis=1, keepdims=0)
+    least = _reduce(builder, "ReduceMin", prices, opset)
+    share = builder.add("Div", least, builder.constant(errors.largest))
+    rest = builder.add("Sub", builder.constant(1.0), share)
+    builder.add("Clip", rest, builder.constant(0.0), builder.constant(1.0), to="confidence")
 
 
 def _encode(builder: _Builder, code: ColumnCode, column: str) -> Iterator[str]:
@@ -232,7 +266,14 @@ def _add_estimator(builder: _Builder, model: Any, encoded: str, n_columns: int) 
     return len(model.classes_), opset
 
 
-def _check(data: bytes, encoder: Encoder, columns: list[int], stage: Stage, precision: str) -> None:
+def _check(
+    data: bytes,
+    encoder: Encoder,
+    columns: list[int],
+    stage: Stage,
+    precision: str,
+    errors: ErrorPrices | None = None,
+) -> None:
     """Raise unless a graph gives our probabilities of rows like those of training, missing and unseen values included.
 
     Behind single precision, ours are those of encoded columns rounded as the graph rounds them.
@@ -260,7 +301,14 @@ def _check(data: bytes, encoder: Encoder, columns: list[int], stage: Stage, prec
         raise ExportError(f"onnxruntime cannot run the graph of {stage!r}: {error}") from error
     if probabilities.shape == expected.shape:
         worst = float(np.abs(probabilities - expected).max())
-        same = (confidence == probabilities.max(axis=1)).all() and (label == probabilities.argmax(axis=1)).all()
+        if errors is None:
+            same = (confidence == probabilities.max(axis=1)).all() and (label == probabilities.argmax(axis=1)).all()
+        else:  # two answers may be of one price, but for rounding
+            prices = probabilities @ errors.table
+            given = np.take_along_axis(prices, label[:, None], axis=1)[:, 0]
+            near = _TOLERANCE["float64"] * errors.largest
+            same = (given <= prices.min(axis=1) + near).all()
+            same &= np.abs(errors.expected(confidence) - prices.min(axis=1)).max() <= near
         if worst <= _TOLERANCE[precision] and same:
             return
     else:

@@ -20,12 +20,14 @@ from emsco.data.table import Table
 from emsco.deployed.decide import Decisions, Outcomes, Said, Stage, TrainedCascade
 from emsco.deployed.evaluation import Evaluation, check_truth, result_of
 from emsco.deployed.running import check_no_loop, check_run, is_async, run_in_loop, run_in_threads
+from emsco.deployed.savings import Saving
 from emsco.deployed.session import Accept, Acquire, Itinerary, Reject, Session, continue_session
 from emsco.designs.partition import acquired_sets, set_key
 from emsco.exceptions import InvalidInputError, InvalidParameterError
 from emsco.prices.errors import ErrorPrices
 from emsco.prices.prices import PriceList
 from emsco.promises.guarantee import Promise
+from emsco.promises.loss import LossPromise, check_losses, check_promised
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Front
 from emsco.scoring.objectives import Loss
@@ -125,6 +127,8 @@ class Deployed:
         Saved with the model.
     errors : ErrorPrices or None
         If errors have prices, each stage gives the label of least expected price.
+    savings : tuple of tuple of Saving
+        Then, what buying each stage of each point saves on average; empty if unknown.
     """
 
     classes: NDArray[Any]
@@ -143,6 +147,7 @@ class Deployed:
     evaluation: Evaluation | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
     errors: ErrorPrices | None = None
+    savings: tuple[tuple[Saving, ...], ...] = ()
 
     def __post_init__(self) -> None:
         self.designs.setflags(write=False)
@@ -210,6 +215,8 @@ class Deployed:
     @property
     def objectives(self) -> Sequence[Any] | None:
         """What designs were compared by, as given; None: coverage, accuracy and cost."""
+        if self.errors is not None and self.errors.at_risk is not None:
+            return None  # counts by class and label do not tell the loss
         if self.errors is not None:
             return ["cost", Loss(self.errors.matrix, self.errors.rejected)]
         return self.origin.parameters.get("objectives")
@@ -307,7 +314,8 @@ class Deployed:
     @cached_property
     def itinerary(self) -> Itinerary:
         """What all sessions of the design in use share."""
-        return Itinerary(self.encoder, self.stages, self.paid, self.prices, self.classes, self.errors)
+        savings = self.savings[self.point] if self.savings else ()
+        return Itinerary(self.encoder, self.stages, self.paid, self.prices, self.classes, self.errors, savings)
 
     def session(self, state: Mapping[str, Any] | None = None) -> Session:
         """Begin to decide one input whose values are bought one stage at a time, or continue from a state."""
@@ -363,6 +371,8 @@ class Deployed:
         table = Table(X)
         truth = check_truth(plain_labels(y), self.classes, table.n_rows)
         column_of, n_rows = self.positions(table), table.n_rows
+        priced = self.cascade.row_errors(table, column_of)
+        amounts = None if priced is None else priced.amounts
         known: dict[bytes, Said] = {}  # points share feature sets: each is asked once
 
         def result(design: IntArray, rule: RejectRule) -> Any:
@@ -380,7 +390,7 @@ class Deployed:
                     return known[key]
 
                 decisions = self._decisions(cascade.walked(ask, rule, n_rows), table)
-            return result_of(decisions, truth, self.classes, cascade.paid.tolist())
+            return result_of(decisions, truth, self.classes, cascade.paid.tolist(), amounts)
 
         at_once = np.zeros(self.prices.n_units, dtype=np.int64)
         points: list[Any] = [None] * len(self.designs)
@@ -395,6 +405,25 @@ class Deployed:
             point=self.point,
             errors=self.errors,
         )
+
+    def promise_loss(self, X: Any, y: ArrayLike, *, at_most: float, confidence: float) -> LossPromise:
+        """Say of which points errors cost at most so much on new rows; see ``EMSCOClassifier.promise_loss``."""
+        at_most, confidence = check_promised(at_most, confidence)
+        errors, front, table = self.errors, self.front, Table(X)
+        if errors is None or front is None or errors.at_risk is not None:
+            raise InvalidInputError(
+                "a promise on the price of errors needs a classifier that was fitted with errors=..., and prices that "
+                "do not grow with an amount, which has no largest value."
+            )
+        truth = np.searchsorted(self.classes, check_truth(plain_labels(y), self.classes, table.n_rows))
+        tests, lost = front.mean_cost, front.total - front.mean_cost
+        losses = np.empty((len(front), table.n_rows))
+        for i, (design, rule) in enumerate(zip(self.designs, self.rules, strict=True)):
+            decided = self.decisions(table, self.cascade_of(design), rule)
+            answer = np.where(decided.conclusive, np.searchsorted(self.classes, decided.label.data), errors.n_classes)
+            losses[i] = errors.price(truth, answer)
+        order = np.lexsort((tests, lost))
+        return check_losses(losses, order, front.total, at_most=at_most, largest=errors.largest, confidence=confidence)
 
     def shortages(self) -> list[str]:
         """Say what cannot be promised of the design in use, and what is missing."""

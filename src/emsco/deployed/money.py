@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from emsco.arrays import FloatArray
 from emsco.markup import Sheet
 from emsco.prices.errors import ErrorPrices
 from emsco.scoring.intervals import check_level, mean_and_error
@@ -49,7 +50,18 @@ class Money:
         return {"total": self.total, "interval_95": [self.low, self.high], **parts}
 
 
-def money_of(confusion: Any, errors: ErrorPrices, left: Any = None, paid: Any = None, *, level: float = 0.95) -> Money:
+Sums = tuple[Any, Any]  # of amounts and of their squares, by true class and label
+
+
+def money_of(
+    confusion: Any,
+    errors: ErrorPrices,
+    left: Any = None,
+    paid: Any = None,
+    *,
+    sums: Sums | None = None,
+    level: float = 0.95,
+) -> Money:
     """Return the money per case of counts.
 
     Parameters
@@ -59,6 +71,8 @@ def money_of(confusion: Any, errors: ErrorPrices, left: Any = None, paid: Any = 
     errors : ErrorPrices
     left, paid : array-like of shape (n_stages,)
         Rows that leave at each stage, and what they have paid by then. None: nothing is bought.
+    sums : pair of array-like of shape (n_classes, n_classes + 1), or None
+        Where prices grow with an amount, the amounts of these rows, and their squares.
     level : float
         Confidence level of the interval.
     """
@@ -69,45 +83,76 @@ def money_of(confusion: Any, errors: ErrorPrices, left: Any = None, paid: Any = 
     prices = np.column_stack([errors.matrix, errors.rejected])
     n_rows = counts.sum()
     lost, error = mean_and_error(counts.reshape(1, -1), prices.reshape(1, -1))
+    by_cell = counts * prices
+    if errors.at_risk is not None and sums is not None:
+        by_cell, square = _by_amount(errors, counts, *(np.asarray(part, dtype=np.float64) for part in sums))
+        lost = np.array([by_cell.sum() / n_rows])
+        error = np.sqrt(np.maximum(square / n_rows - lost**2, 0.0) / n_rows)
     tests, spread = (np.zeros(1), np.zeros(1))
     if left is not None:
         tests, spread = mean_and_error(np.asarray(left)[None], np.asarray(paid)[None])
-    no_answers = float((counts[:, -1] * prices[:, -1]).sum() / n_rows)
+    no_answers = float(by_cell[:, -1].sum() / n_rows)
     total, margin = float((tests + lost)[0]), float(norm.ppf((1 + level) / 2) * (error + spread)[0])
-    parts = float(tests[0]), float((counts * prices)[:, :-1].sum() / n_rows), no_answers
+    parts = float(tests[0]), float(by_cell[:, :-1].sum() / n_rows), no_answers
     return Money(*parts, max(total - margin, 0.0), total + margin)
+
+
+def _by_amount(
+    errors: ErrorPrices, counts: NDArray[np.int64], amounts: FloatArray, squares: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return the price of the rows of each true class and label, and the sum of the squares of all prices."""
+    assert errors.at_risk is not None
+    fixed, per_unit = np.array(errors.at_risk.fixed), np.array(errors.at_risk.per_unit)
+    if errors.no_answer is None:  # then all rows have a label
+        fixed, per_unit = (np.column_stack([part, part.max(axis=1)]) for part in (fixed, per_unit))
+    square = fixed**2 * counts + 2 * fixed * per_unit * amounts + per_unit**2 * squares
+    return fixed * counts + per_unit * amounts, float(square.sum())
 
 
 def result_money(result: "Result", errors: ErrorPrices) -> Money:
     """Return the money per case of a result."""
-    return money_of(result.confusion, errors, result.left, result.paid)
+    return money_of(result.confusion, errors, result.left, result.paid, sums=_sums(result))
 
 
-def always_money(counts: NDArray[np.int64], errors: ErrorPrices, label: int) -> Money:
-    """Return the money per case if nothing is bought and everybody gets the same label."""
-    confusion = np.zeros((errors.n_classes, errors.n_classes + 1), dtype=np.int64)
-    confusion[:, label] = counts
-    return money_of(confusion, errors)
+def _sums(result: "Result") -> Sums | None:
+    return None if result.amounts is None or result.squares is None else (result.amounts, result.squares)
 
 
-def best_constant(counts: NDArray[np.int64], errors: ErrorPrices) -> int:
+def always_money(counts: NDArray[np.int64], errors: ErrorPrices, label: int, sums: Sums | None = None) -> Money:
+    """Return the money per case if nothing is bought and everybody gets the same label.
+
+    ``sums`` are amounts and squares by true class, if prices depend on them.
+    """
+
+    def alone(by_class: Any) -> FloatArray:
+        cells = np.zeros((errors.n_classes, errors.n_classes + 1))
+        cells[:, label] = by_class
+        return cells
+
+    return money_of(alone(counts), errors, sums=None if sums is None else (alone(sums[0]), alone(sums[1])))
+
+
+def best_constant(counts: NDArray[np.int64], errors: ErrorPrices, sums: Sums | None = None) -> int:
     """Return the label that costs least if everybody gets it."""
-    return int((counts @ np.array(errors.matrix)).argmin())
+    return int(np.argmin([always_money(counts, errors, label, sums).total for label in range(errors.n_classes)]))
 
 
 def compared_money(evaluation: "Evaluation") -> dict[str, Money]:
     """Return the money per case of the point in use, beside buying everything and buying nothing."""
     errors = evaluation.errors
     assert errors is not None
-    counts = np.array(evaluation.everything.confusion).sum(axis=1)
-    best = best_constant(counts, errors)
+    counts, sums = np.array(evaluation.everything.confusion).sum(axis=1), _sums(evaluation.everything)
+    if sums is not None:
+        sums = np.sum(sums[0], axis=1), np.sum(sums[1], axis=1)
+    best = best_constant(counts, errors, sums)
     money = {
         "the design in use": result_money(evaluation.in_use, errors),
         "buy everything": result_money(evaluation.always, errors),
-        f'buy nothing, always "{evaluation.classes[best]}"': always_money(counts, errors, best),
+        f'buy nothing, always "{evaluation.classes[best]}"': always_money(counts, errors, best, sums),
     }
     if len(evaluation.classes) == 2:
-        money[f'buy nothing, always "{evaluation.classes[1 - best]}"'] = always_money(counts, errors, 1 - best)
+        other = f'buy nothing, always "{evaluation.classes[1 - best]}"'
+        money[other] = always_money(counts, errors, 1 - best, sums)
     return money
 
 

@@ -21,6 +21,7 @@ from emsco.data.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, Nu
 from emsco.data.labels import plain_classes
 from emsco.data.table import is_missing, to_number
 from emsco.deployed.decide import Stage
+from emsco.deployed.savings import Saving
 from emsco.exceptions import InvalidInputError, SessionError
 from emsco.markup import facts_sheet
 from emsco.prices.errors import ErrorPrices
@@ -37,7 +38,7 @@ _LONGEST_TEXT = 2**16  # characters; a longer one is a file by mistake, and woul
 _N_PROBES = 32
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Acquire:
     """Buy this, then ``give`` the values.
 
@@ -51,12 +52,23 @@ class Acquire:
         Of the stage, whatever part of it was given before.
     stage : int
         The stage, from 0.
+    saves : float or None
+        Where errors have prices, what buying saves on average: the price of stopping now, less the money for later
+        tests and errors after buying. It is the mean of rows that look alike and did not train. None if unknown.
     """
 
     features: tuple[str, ...]
     columns: tuple[str, ...]
     price: float
     stage: int
+    saves: float | None = None
+
+    def __repr__(self) -> str:
+        saves = "" if self.saves is None else f", saves={self.saves:.4g}"
+        return (
+            f"Acquire(features={self.features!r}, columns={self.columns!r}, price={self.price!r}, "
+            f"stage={self.stage!r}{saves})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +141,13 @@ class Session:
     1
     """
 
-    __slots__ = ("_answer", "_encoded", "_given", "_itinerary", "_rule", "_stage")
+    __slots__ = ("_answer", "_encoded", "_given", "_itinerary", "_rule", "_stage", "_sure")
 
     def __init__(self, itinerary: "Itinerary", rule: RejectRule) -> None:
         self._itinerary = itinerary
         self._rule = rule
         self._stage = 0
+        self._sure: float | None = None  # the confidence of the stage before
         self._given: dict[str, Cell] = {}
         self._encoded = [0.0] * itinerary.n_encoded
         if itinerary.first is None:  # nothing is bought: decided at once
@@ -147,8 +160,10 @@ class Session:
 
     def _repr_html_(self) -> str:
         match self._answer:
-            case Acquire(features, columns, price, stage):
+            case Acquire(features, columns, price, stage, saves):
                 facts = {"buy now": ", ".join(features), "give": ", ".join(columns), "price": f"{price:,.6g}"}
+                if saves is not None:
+                    facts["saves on average"] = f"{saves:,.4g}"
             case Accept(label, confidence, cost, stage):
                 facts = {"label": str(label), "confidence": f"{confidence:.3f}", "paid": f"{cost:,.6g}"}
             case Reject(confidence, cost, stage, best_guess):
@@ -205,28 +220,30 @@ class Session:
 
     def _go_on(self, given: dict[str, Cell]) -> None:
         """Walk as far as the given values reach."""
-        itinerary, stage, encoded = self._itinerary, self._stage, self._encoded
+        itinerary, stage, encoded, sure = self._itinerary, self._stage, self._encoded, self._sure
         while not (wanted := itinerary.stages[stage].wanted(given)):
             here = itinerary.stages[stage]
             encoded = encoded.copy()
             for column in here.columns:
                 column.code.encode_one(given[column.name], encoded, column.start)  # type: ignore[arg-type]
-            confidence, code = here.outcome(encoded)
+            errors = itinerary.errors_of(given)
+            confidence, code = here.outcome(encoded, errors)
             if confidence >= self._rule.bar(stage, code):
                 answer: Acquire | Decision
                 if code < len(itinerary.classes):
                     answer = Accept(itinerary.classes[code], confidence, here.paid, stage)
                 else:  # no answer is cheapest
-                    answer = Reject(confidence, here.paid, stage, itinerary.classes[here.guess(encoded)])
+                    answer = Reject(confidence, here.paid, stage, itinerary.classes[here.guess(encoded, errors)])
                 break
             if here is itinerary.stages[-1]:
                 answer = Reject(confidence, here.paid, stage, itinerary.classes[code])
                 break
-            stage += 1
+            stage, sure = stage + 1, confidence
         else:
-            answer = itinerary.stages[stage].ask(wanted)
+            answer = itinerary.stages[stage].ask(wanted, itinerary.saves(stage, sure))
         # Nothing is kept before everything is computed: an estimator that raises leaves the session as it was.
         self._stage, self._encoded, self._given, self._answer = stage, encoded, given, answer
+        self._sure = sure
 
     @property
     def state(self) -> dict[str, Any]:
@@ -344,34 +361,31 @@ class _Stop:
     paid: float  # by whoever has reached it
     model: StageModel
     seen: NDArray[np.int64]
-    errors: ErrorPrices | None = None
 
     def wanted(self, given: Mapping[str, Cell]) -> tuple[_Column, ...]:
         """Return the columns that were not given yet."""
         return tuple([column for column in self.columns if column.name not in given])
 
-    def ask(self, wanted: tuple[_Column, ...]) -> Acquire:
+    def ask(self, wanted: tuple[_Column, ...], saves: float | None) -> Acquire:
         """Ask for columns of this stage."""
         features = tuple(dict.fromkeys(column.unit for column in wanted))
-        return Acquire(features, tuple(column.name for column in wanted), self.price, wanted[0].stage)
+        return Acquire(features, tuple(column.name for column in wanted), self.price, wanted[0].stage, saves)
 
-    def guess(self, encoded: list[float]) -> int:
+    def guess(self, encoded: list[float], errors: ErrorPrices | None) -> int:
         """Return the label of least expected price, where no answer is cheaper."""
-        assert self.errors is not None
+        assert errors is not None
         Z = np.array(encoded)[:, None]
-        return int(self.errors.guess(np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64))[0])
+        return int(errors.guess(np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64))[0])
 
-    def outcome(self, encoded: list[float]) -> tuple[float, int]:
+    def outcome(self, encoded: list[float], errors: ErrorPrices | None) -> tuple[float, int]:
         """Return confidence and class index, with the bits that ``decide`` gives one row."""
         Z = np.array(encoded)[:, None]
-        if isinstance(self.model, LogisticModel) and self.errors is None:
+        if isinstance(self.model, LogisticModel) and errors is None:
             answers = kernel.predict(Z, self.seen, self.model.coef_, self.model.intercept_)
             probabilities: list[float] = answers[:, 0].tolist()
             top = max(probabilities)
             return top, probabilities.index(top)
-        confidence, code = outcomes_of(
-            np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64), self.errors
-        )
+        confidence, code = outcomes_of(np.asarray(self.model.predict_proba(Z[self.seen].T), dtype=np.float64), errors)
         return float(confidence[0]), int(code[0])
 
 
@@ -388,6 +402,8 @@ class Itinerary:
     classes : ndarray of shape (n_classes,)
     errors : ErrorPrices or None
         If errors have prices, a stage gives the label of least expected price, or no answer.
+    savings : tuple of Saving
+        What buying each stage saves, if that is known.
 
     Attributes
     ----------
@@ -409,26 +425,50 @@ class Itinerary:
         prices: PriceList,
         classes: NDArray[Any],
         errors: ErrorPrices | None = None,
+        savings: tuple[Saving, ...] = (),
     ) -> None:
         units = {c: name for name, columns in zip(prices.unit_names, prices.unit_columns, strict=True) for c in columns}
         codes, starts = encoder.codes, encoder.starts.tolist()
         self.n_encoded = encoder.n_encoded
         self.classes = plain_classes(classes)
+        self._amount = None if errors is None or errors.at_risk is None else errors.at_risk.column
+        first = [c for c, code in enumerate(codes) if code.name == self._amount]  # what prices depend on, before all
+        bought = [[*first, *(c for c in stages[0].new_columns if c not in first)]]
+        bought += [[c for c in stage.new_columns if c not in first] for stage in stages[1:]]
         self.stages = tuple(
             _Stop(
-                tuple(_Column(codes[c].name, units[c], j, codes[c], starts[c]) for c in stage.new_columns),
+                tuple(_Column(codes[c].name, units[c], j, codes[c], starts[c]) for c in bought[j]),
                 stage.price,
                 total,
                 stage.model,
                 stage.encoded_columns,
-                errors,
             )
             for j, (stage, total) in enumerate(zip(stages, paid.tolist(), strict=True))
         )
         self.errors = errors
-        self.first = self.stages[0].ask(self.stages[0].columns) if self.stages[0].columns else None
+        self._savings = savings
+        begin = self.stages[0]
+        self.first = begin.ask(begin.columns, self.saves(0, None)) if begin.columns else None
         self.columns = {column.name: column for stage in self.stages for column in stage.columns}
         self._never = {code.name for code in codes} - self.columns.keys()
+
+    def errors_of(self, given: Mapping[str, Cell]) -> ErrorPrices | None:
+        """Return the prices of errors of a case, by the amount at risk if they depend on one."""
+        if self._amount is None or self.errors is None:
+            return self.errors
+        amount = given[self._amount]
+        if not isinstance(amount, float) or amount < 0:
+            raise InvalidInputError(
+                f"{self._amount!r} is the amount that prices of errors depend on; give a number of at least 0, got "
+                f"{amount!r}."
+            )
+        return self.errors.at(np.array([amount]))
+
+    def saves(self, stage: int, sure: float | None) -> float | None:
+        """Return what buying a stage saves on average, by the confidence of the stage before."""
+        if not self._savings or self.errors is None:
+            return None
+        return self._savings[stage].at(0.0 if sure is None else float(self.errors.expected(sure)))
 
     def find(self, name: Any) -> _Column | None:
         """Return the column of a name that is no key: a number turned into text, as tables do, or an error.

@@ -181,8 +181,8 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         -------
         ndarray of shape (n_rows,)
         """
-        errors = self.deployed_.errors
-        probabilities = self.predict_proba(X)
+        probabilities, deployed = self.predict_proba(X), self.deployed_
+        errors = deployed.cascade.row_errors(Table(X), range(deployed.n_columns))
         codes = outcomes_of(probabilities)[1] if errors is None else errors.guess(probabilities)
         labels: NDArray[Any] = self.classes_[codes]
         return labels

@@ -11,6 +11,7 @@ from emsco.arrays import IntArray
 from emsco.deployed.model import the_front
 from emsco.estimators.base import StagedClassifier
 from emsco.prices.prices import Costs
+from emsco.promises.loss import LossPromise
 from emsco.scoring.front import Front
 from emsco.scoring.outlook import Outlook
 
@@ -289,6 +290,31 @@ class EMSCOClassifier(StagedClassifier):
         self._use(point)
         self._warn_of_shortage()
         return self
+
+    def promise_loss(self, X: Any, y: ArrayLike, *, at_most: float, confidence: float = 0.95) -> LossPromise:
+        """Promise that errors cost at most so much per case on new rows, and use the best point that keeps it.
+
+        Only with ``errors=...``. Points are tested on these rows from the least price of errors on, until one fails. Of
+        those that passed, the one of least total is put into use; if none did, nothing changes.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_columns)
+        y : array-like of shape (n_rows,)
+            Rows drawn as new rows will be, which neither fit nor anybody who chose settings has seen.
+        at_most : float
+            Expected price of errors per case, no answers included.
+        confidence : float
+            Least probability, over the draw of these rows, that the promise holds.
+
+        Returns
+        -------
+        LossPromise
+        """
+        promise = self.deployed_.promise_loss(X, y, at_most=at_most, confidence=confidence)
+        if promise.point is not None:
+            self._use(promise.point)
+        return promise
 
     @property
     def front_(self) -> Front:

@@ -16,8 +16,10 @@ from emsco.designs.partition import acquired_sets, compress, stage_counts
 from emsco.fitting._money import least_money
 from emsco.fitting.clock import Clock
 from emsco.prices.errors import ErrorPrices
+from emsco.prices.prices import to_ticks
 from emsco.scoring.front import Front, make_front
 from emsco.scoring.judge import Judge
+from emsco.scoring.objectives import LOSS
 from emsco.scoring.rejection import rule_of
 from emsco.scoring.tally import Tally
 from emsco.search.base import TimeUpError
@@ -98,7 +100,7 @@ class Purse:
     def _read(self, sets: BoolArray) -> tuple[NDArray[np.uint8], FloatArray]:
         outcomes = self.judge.cache.outcomes(sets)
         level = np.searchsorted(-self.levels, -outcomes.confidence, side="left").astype(np.uint8)
-        return level, self._errors.table[self.judge.task.y, outcomes.label]
+        return level, self._errors.price(self.judge.task.y, outcomes.label)
 
     def money(self, designs: IntArray, ratio: float = 1.0) -> tuple[IntArray, FloatArray]:
         """Return the numbers of the bars of each design, and what each row costs, (n_designs, n_samples)."""
@@ -130,8 +132,7 @@ class Purse:
 
 def levels_of(errors: ErrorPrices, y: IntArray, bars: Sequence[float] = _BARS) -> FloatArray:
     """Return the confidences at which rows may leave, the highest first: from shares of what a constant costs."""
-    shares = np.bincount(y, minlength=errors.n_classes) / y.size
-    constant = float((shares @ errors.table).min())
+    constant = errors.constant(y)
     return np.unique(np.clip(1.0 - np.array(bars) * constant / errors.largest, 0.0, 1.0))[::-1]
 
 
@@ -251,8 +252,10 @@ def front_of(purse: Purse, priced: Priced, chosen: int) -> tuple[Front, int]:
 
 def _counted(designs: IntArray, thresholds: FloatArray, judge: Judge) -> Tally:
     """Count what becomes of the rows that judge, with the thresholds of each design."""
-    task = judge.task
+    task, errors = judge.task, judge.task.errors
+    assert errors is not None
     n_stages = np.maximum(stage_counts(designs), 1)
+    lost, ticks_of = np.empty(len(designs)), None if errors.amounts is None else _row_ticks(errors, task.y)
     reached = np.zeros((len(designs), int(n_stages.max())), dtype=np.int64)
     confusion = np.empty((len(designs), task.n_classes, task.n_classes + 1), dtype=np.int64)
     for i, (design, bars) in enumerate(zip(designs, thresholds.tolist(), strict=True)):
@@ -260,6 +263,9 @@ def _counted(designs: IntArray, thresholds: FloatArray, judge: Judge) -> Tally:
         left = np.bincount(answers.leaving(rule)[0], minlength=reached.shape[1])
         reached[i] = left[::-1].cumsum()[::-1]
         confusion[i] = answers.confusion(rule, task.n_classes)
+        if ticks_of is not None:
+            rows = np.arange(task.y.size)
+            lost[i] = int(ticks_of[0][rows, answers.label[answers.leaving(rule)[0], rows]].sum()) / ticks_of[1]
     ticks = task.prices.stage_ticks(acquired_sets(designs)[0])
     tally = Tally(
         n_samples=task.y.size,
@@ -271,4 +277,12 @@ def _counted(designs: IntArray, thresholds: FloatArray, judge: Judge) -> Tally:
         least_price=task.prices.least,
     )
     assert task.aims is not None
-    return replace(tally, values=task.aims.score(tally, n_stages, confusion))
+    values = task.aims.score(tally, n_stages, confusion)
+    if ticks_of is not None:  # by row, which counts by class cannot tell
+        values[:, task.aims.names.index(LOSS)] = lost / task.y.size
+    return replace(tally, values=values)
+
+
+def _row_ticks(errors: ErrorPrices, y: IntArray) -> tuple[IntArray, float]:
+    """Return what each answer costs each row, in whole ticks, and their scale."""
+    return to_ticks(np.column_stack([errors.price(y, answer) for answer in range(errors.n_answers)]))

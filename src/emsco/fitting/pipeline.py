@@ -22,6 +22,7 @@ from emsco.exceptions import BaseRateWarning, InvalidInputError, SearchInterrupt
 from emsco.fitting.aside import SetAside, set_aside
 from emsco.fitting.choosing import by_class, chosen, same_point
 from emsco.fitting.clock import Clock
+from emsco.fitting.errors import errors_of, savings_of_each
 from emsco.fitting.final import Finished, Found, finish_front
 from emsco.fitting.forecast import forecast, search_seconds
 from emsco.fitting.large import RACED, LargeRehearsal, is_many, sampled, widened
@@ -124,9 +125,7 @@ def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = 
     task = make_task(settings, sample, aside.classes, read.max_stages)
 
     def task_of(rehearsal: Rehearsal) -> Task:
-        return (
-            task if rehearsal is sample else replace(task, y=(y := rehearsal.y), aims=_aims(settings, y, aside.classes))
-        )
+        return task if rehearsal is sample else _task_of(settings, task, rehearsal, aside.classes)
 
     if memory is not None:
         memory.claim(settings, task, sample)
@@ -174,6 +173,12 @@ def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = 
         return fitted
 
 
+def _task_of(settings: Settings, task: Task, rehearsal: Rehearsal, classes: NDArray[Any]) -> Task:
+    """Return the same task for the rows of another rehearsal."""
+    y = rehearsal.y
+    return replace(task, y=y, aims=_aims(settings, y, classes), errors=rehearsal.judged_errors)
+
+
 def _sample(settings: Settings, everyone: Rehearsal) -> Rehearsal:
     """Return the rows that are searched: all, unless there are many and no search was asked for."""
     if not is_many(everyone) or not isinstance(settings.search, Auto):
@@ -212,7 +217,7 @@ def rehearse(
 ) -> Rehearsal:
     """Decide which rows train and which judge."""
     table, codes, classes, learn = aside.table, aside.codes, aside.classes, aside.learn
-    errors = None if settings.errors is None else resolve_errors(settings.errors, classes)
+    errors = None if settings.errors is None else errors_of(settings, aside, prices)
     if (given.X_val is None) != (given.y_val is None):
         raise InvalidInputError("give X_val and y_val together, or neither.")
     if given.X_val is not None:
@@ -240,7 +245,7 @@ def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], m
     rule = RejectRule.of(settings.policy.search_rule(classes, float(shares.max())).bars[:max_stages])
     if not settings.policy.tunes:
         _warn_of_base_rate(rule, classes, shares, rehearsal.clock)
-    tunes, removal, errors = settings.policy.tunes, settings.removal, rehearsal.errors
+    tunes, removal, errors = settings.policy.tunes, settings.removal, rehearsal.judged_errors
     if errors is not None:
         rule = searched_by(errors, y)
     task = Task(y, classes.size, rehearsal.prices, rule, aims, max_stages, removal, settings.cache_bytes, tunes, errors)
@@ -479,6 +484,8 @@ def deploy(
     promises = promise_of_each(deployed, trained.plans, aside)
     rules = policy.rules(classes, designs, front.thresholds, promises)
     deployed = replace(deployed, promises=promises, rules=rules)
+    if deployed.errors is not None:
+        deployed = replace(deployed, savings=savings_of_each(deployed, finished.judge))
     n_rows = 0 if aside.calibration is None else aside.calibration.truth.size
     if origin.timed_out:
         clock.warn(clock.in_words, TimeLimitWarning)

@@ -98,8 +98,8 @@ def _winner(tried: list[_Tried]) -> _Tried:
 def recipes(settings: Settings, rehearsal: Rehearsal) -> list[tuple[Recipe, int]]:
     """Return the learners that are compared by money, the fastest first, and how many feature sets each may train.
 
-    A slow one that could train only a few does not take part. Work is counted, not timed: the result does not depend on
-    the machine.
+    A slow one that could train only a few does not take part, nor do logistic stages with so many weights that each is
+    trained by itself. Work is counted, not timed: the result does not depend on the machine.
     """
     encoding = "linear" if settings.encoding == "auto" else settings.encoding
     C = 1.0 if isinstance(settings.C, str) else float(settings.C)
@@ -108,12 +108,15 @@ def recipes(settings: Settings, rehearsal: Rehearsal) -> list[tuple[Recipe, int]
     logistic = Recipe(None, encoding, C, settings.products)
     n_folds, n_rows = rehearsal.n_trained
     bought = min(rehearsal.prices.n_units, _TYPICAL)
-    width = rehearsal.problems(encoding)[0][0].train.shape[0] / rehearsal.prices.n_units * bought
+    problem = rehearsal.problems(encoding)[0][0]
+    width = problem.train.shape[0] / rehearsal.prices.n_units * bought
     width *= (width + 1) / 2 if settings.products else 1
     seconds = n_folds * np.array([training_seconds(rehearsal.n_classes, n_rows, width), tree_seconds(n_rows, width)])
     entries = [(logistic, seconds[0]), (Recipe(shrunken_tree(), "linear"), seconds[1])]
     if settings.final_estimator != "auto":
         entries = entries[:1]
+    elif not logistic.is_batched(problem):
+        entries = entries[1:]
     entries.sort(key=lambda entry: float(entry[1]) > _SLOW * float(seconds.min()))
     allowed = [(recipe, int(np.clip(_SECONDS / each, _FEWEST_SETS, _MOST_SETS))) for recipe, each in entries]
     return [allowed[0], *(entry for entry in allowed[1:] if entry[1] > _FEWEST_SETS)]

@@ -15,6 +15,7 @@ from emsco.data.table import Rows, StackedTable, Table
 from emsco.exceptions import InvalidParameterError, SuspiciousColumnWarning
 from emsco.fitting.clock import Clock
 from emsco.fitting.timing import TimedTrainer, Timing
+from emsco.prices.amounts import amounts_of
 from emsco.prices.errors import ErrorPrices
 from emsco.prices.prices import PriceList
 from emsco.stages.base import StageTrainer
@@ -209,9 +210,24 @@ class Rehearsal:
             n_classes=self.n_classes,
             unit_columns=unit_membership(encoder, self.prices),
             prices=self.prices,
-            errors=self.errors,
+            errors=self._errors_of(judges, rows),
         )
         return problem, encoder
+
+    def _errors_of(self, table: Table, rows: Any) -> ErrorPrices | None:
+        """Return the prices of errors of rows; where these grow with an amount, by the amount of each."""
+        if self.errors is None or self.errors.at_risk is None:
+            return self.errors
+        name = self.errors.at_risk.column
+        return self.errors.at(amounts_of(table, table.names.index(name), name)[rows])
+
+    @property
+    def judged_errors(self) -> ErrorPrices | None:
+        """Prices of errors of the samples that judge, fold after fold."""
+        if self.folds is None:
+            table, rows = (self.judges[0], slice(None)) if self.judges else (self.table, slice(0))
+            return self._errors_of(table, rows)
+        return self._errors_of(self.table, np.concatenate([judges for _, judges in self.folds]))
 
 
 @dataclass(frozen=True)

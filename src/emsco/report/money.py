@@ -10,7 +10,7 @@ from emsco.deployed.money import Money, always_money, best_constant, money_of
 def validation_money(model: Deployed) -> dict[str, Money] | None:
     """Return the money per case on the validation rows; None if errors have no prices, or there is no front."""
     front, errors, i = model.front, model.errors, model.point
-    if front is None or errors is None or front.confusion is None:
+    if front is None or errors is None or front.confusion is None or errors.at_risk is not None:
         return None
     counts = front.confusion[i].sum(axis=1)
     best = best_constant(counts, errors)

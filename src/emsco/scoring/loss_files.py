@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 import csv
 from pathlib import Path
+from typing import Any
 
 from emsco.data.documents import DELIMITERS, from_json, number_of, read_text
 from emsco.exceptions import FileError
@@ -26,17 +27,19 @@ def read_loss(path: str | Path, classes: Sequence[str]) -> Loss:
     return Loss([row[:-1] for row in prices], [row[-1] for row in prices])
 
 
-def read_errors(path: str | Path, classes: Sequence[str]) -> list[list[float]]:
+def read_errors(path: str | Path, classes: Sequence[str]) -> list[list[Any]]:
     """Return the prices of errors in a file such as ``read_loss`` reads; the column ``reject`` may be missing.
 
-    Then the table has a column per class, and every case gets a label.
+    Then the table has a column per class, and every case gets a label. A price may be text that names the column of an
+    amount at risk, such as ``5 + 0.9 * amount``.
     """
     path = Path(path)
     has_reject = NO_ANSWER in read_text(path)
-    return _table(path, classes, [*classes, NO_ANSWER] if has_reject and NO_ANSWER not in classes else list(classes))
+    labels = [*classes, NO_ANSWER] if has_reject and NO_ANSWER not in classes else list(classes)
+    return _table(path, classes, labels, texts=True)
 
 
-def _table(path: Path, classes: Sequence[str], labels: list[str]) -> list[list[float]]:
+def _table(path: Path, classes: Sequence[str], labels: list[str], *, texts: bool = False) -> list[list[Any]]:
     """Return prices by true class and label."""
     text = read_text(path)
     content = from_json(text, path) if path.suffix.lower() == ".json" else _loss_lines(text, path)
@@ -49,7 +52,14 @@ def _table(path: Path, classes: Sequence[str], labels: list[str]) -> list[list[f
             f"{path} must have a line per true class, {', '.join(classes)}, each with a price for each of "
             f"{', '.join(labels)}."
         )
-    return [[number_of(content[t][p], f"loss of {p!r} for {t!r} in {path}") for p in labels] for t in classes]
+
+    def price(true: str, label: str) -> float | str:
+        cell = content[true][label]
+        if texts and isinstance(cell, str) and any(character.isalpha() for character in cell):
+            return cell
+        return number_of(cell, f"loss of {label!r} for {true!r} in {path}")
+
+    return [[price(t, p) for p in labels] for t in classes]
 
 
 def _loss_lines(text: str, path: Path) -> dict[str, dict[str, str]]:

@@ -50,7 +50,7 @@ def answer_of(served: Served, session: Session, *, explained: bool, decision_id:
     """Return what to do now: buy something, or take the decision."""
     answer: dict[str, Any] = {"model": served.name, "version": served.version}
     match session.step():
-        case Acquire(features, columns, price, stage):
+        case Acquire(features, columns, price, stage, saves):
             answer["acquire"] = {
                 "features": features,
                 "columns": columns,
@@ -58,6 +58,7 @@ def answer_of(served: Served, session: Session, *, explained: bool, decision_id:
                 "stage": stage,
                 "stages": len(served.paid),
                 "paid": served.paid[stage - 1] if stage else 0.0,
+                **({} if saves is None else {"saves": saves}),
             }
             saves = getattr(session.step(), "saves", None)  # of models with prices of errors
             if saves is not None:

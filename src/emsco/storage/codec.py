@@ -55,6 +55,7 @@ from emsco.storage.results import (
     promise_to_json,
     promises_from_json,
 )
+from emsco.storage.savings import savings_from_json, savings_to_json
 
 Members = dict[str, bytes]
 _FIGURES = ("coverage", "accuracy", "mean_cost", "fitness")
@@ -72,7 +73,7 @@ def to_members(deployed: Deployed) -> Members:
         raise ModelFileError(f"{origin.kind} cannot be saved; only {' and '.join(PARAMETERS)} can.")
     parameters = dict(origin.parameters)
     if deployed.errors is not None:  # in the order of the classes, whatever form they were given in
-        parameters["errors"] = deployed.errors.table
+        parameters["errors"] = deployed.errors.entries()
     given = {name: f"{name}.skops" if is_estimator(parameters[name]) else None for name in ESTIMATORS & set(parameters)}
     record: dict[str, Any] = {
         "written_by": {"emsco": emsco.__version__, "numpy": np.__version__, "scikit-learn": version("scikit-learn")},
@@ -89,6 +90,10 @@ def to_members(deployed: Deployed) -> Members:
     }
     if deployed.policy.set_aside is not None:
         record["promises"] = [promise_to_json(promise) for promise in deployed.promises]
+    if deployed.errors is not None and (at_risk := deployed.errors.at_risk) is not None:
+        record["amounts"] = {"mean": at_risk.mean, "largest": at_risk.largest}
+    if deployed.savings:
+        record["savings"] = savings_to_json(deployed.savings)
     arrays: dict[str, NDArray[Any]] = {"designs": designs}
     if front is not None:
         more, found = _front_to_json(deployed, front)
@@ -192,6 +197,11 @@ class _Reading:
         if parameters.get("errors") is not None:
             try:
                 errors = resolve_errors(parameters["errors"], classes)
+                if errors.at_risk is not None:
+                    if errors.at_risk.column not in [code.name for code in encoder.codes]:
+                        raise damaged("prices of errors depend on a column that is not there")
+                    amounts = record.part("amounts")
+                    errors = errors.scaled(amounts.number("mean", 0), amounts.number("largest", 0))
             except EmscoError as error:
                 raise damaged(str(error).rstrip(".")) from error
         last = len(designs) - 1
@@ -214,6 +224,7 @@ class _Reading:
             evaluation=evaluation if evaluation is None else replace(evaluation, errors=errors),
             notes=record.part("notes").plain(),
             errors=errors,
+            savings=savings_from_json(record, designs) if errors is not None else (),
         )
         if self.left:
             raise damaged(f"nothing refers to {shown(sorted(self.left))}")

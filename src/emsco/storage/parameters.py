@@ -67,7 +67,7 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "objectives" and value is not None:
             record[name] = _objectives_to_json(value)
         elif name == "errors" and value is not None:
-            record[name] = np.asarray(value, dtype=np.float64).tolist()
+            record[name] = value if isinstance(value, list) else np.asarray(value, dtype=np.float64).tolist()
         elif name == "random_state" and not isinstance(value, int | np.integer):
             record[name] = None
         elif not (name in ESTIMATORS and is_estimator(value)) and not (
@@ -100,7 +100,9 @@ def parameters_from_json(record: Fields, known: Collection[str]) -> dict[str, An
             parameters[name] = _objectives_from_json(record)
         elif name == "errors" and value is not None:
             rows = record.items(name)
-            if not all(isinstance(row, list) and _are(row, float) and len(row) == len(rows[0]) for row in rows):
+            if not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows) or not all(
+                _are([cell], float) or isinstance(cell, str) for row in rows for cell in row
+            ):
                 record.refuse(name, "a matrix of prices")
             parameters[name] = rows
         elif name == "n_jobs" and value is not None:

@@ -58,6 +58,11 @@ def _check_result(record: Fields, n_stages: int, n_classes: int) -> None:
         paid.number(stage, 0)
     confusion = Fields(dict(enumerate(record.items("confusion", n_classes))), "confusion")
     counted = sum(sum(confusion.wholes(label, n_classes + 1)) for label in confusion)
+    for name in ("amounts", "squares"):
+        if name in record:
+            sums = Fields(dict(enumerate(record.items(name, n_classes))), name)
+            if any(len(values) != n_classes + 1 or min(values) < 0 for values in map(sums.numbers, sums)):
+                record.refuse(name, "sums by class")
     n_rows = sum(answered) + record.whole("n_rejected", most=2**53)
     if not n_rows or counted != n_rows or any(r > a for r, a in zip(right, answered, strict=True)):
         raise damaged("the counts of an evaluation do not add up")

@@ -37,18 +37,21 @@ class _Given:
         return StageOutcomes(np.array([c for c, _ in said]), np.array([a for _, a in said], dtype=np.uint8))
 
 
+_EITHER, _CLASSES = st.booleans(), st.integers(2, 3)
+
+
 @st.composite
-def problems(draw):
+def problems(draw, n_classes=_CLASSES, reject=_EITHER, grouped=_EITHER, removal=_EITHER):
     """Draw probabilities, whole prices, groups, and whether units may be left out."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    n_units, n_classes, n_rows = draw(st.integers(1, 4)), draw(st.integers(2, 3)), draw(st.integers(1, 12))
+    n_units, n_classes, n_rows = draw(st.integers(1, 4)), draw(n_classes), draw(st.integers(1, 12))
     probabilities = rng.dirichlet(np.ones(n_classes), size=(2**n_units, n_rows))  # without ties, which rounding breaks
-    n_answers = n_classes + draw(st.booleans())
+    n_answers = n_classes + draw(reject)
     table = rng.integers(1, 9, size=(n_classes, n_answers))
     table[np.arange(n_classes), np.arange(n_classes)] = 0
     costs, shared = (
         rng.integers(0, 6, size=n_units),
-        int(rng.integers(0, 4)) if n_units > 1 and draw(st.booleans()) else 0,
+        int(rng.integers(1, 4)) if n_units > 1 and draw(grouped) else 0,
     )
     return {
         "probabilities": probabilities,
@@ -57,7 +60,7 @@ def problems(draw):
         "costs": costs,
         "shared": shared,
         "bar": draw(st.sampled_from([0.1, 0.9, 1.7, 3.3])),
-        "removal": draw(st.booleans()),
+        "removal": draw(removal),
         "max_stages": draw(st.integers(1, n_units)),
     }
 
@@ -123,6 +126,21 @@ def test_the_proof_finds_every_pair_that_no_design_beats(problem):
     beaten = {p for p, q in product(pairs, pairs) if p != q and q[0] <= p[0] and q[1] <= p[1]}
     assert found == pairs - beaten
     assert proof.certificate.proven
+
+
+@pytest.mark.parametrize("combination", list(product((2, 3), (False, True), (False, True), (False, True))))
+def test_the_proof_equals_brute_force_for_every_combination_of_settings(combination):
+    """Classes, a price of no answer, a group that shares a cost, units left out: each with and without the others."""
+    n_classes, reject, grouped, removal = map(st.just, combination)
+
+    @settings(max_examples=8, deadline=None)
+    @given(problems(n_classes, reject, grouped, removal))
+    def check(problem):
+        found = {_by_hand(problem, design) for design in prove_money(_judge(problem)).designs}
+        pairs = {_by_hand(problem, design) for design in _every_design(problem)}
+        assert found == {p for p in pairs if not any(q != p and q[0] <= p[0] and q[1] <= p[1] for q in pairs)}
+
+    check()
 
 
 def test_many_units_are_refused_with_what_to_do():
