@@ -96,7 +96,7 @@ def _add_comparison(commands: Any) -> None:
         "paired differences with EMSCO; bars.png and scatter.png are plots. An interrupted run continues: trials in "
         "the folder are not run again. Quick trials are marked and never mixed with full ones.",
     )  # fmt: skip
-    command.add_argument("--setting", choices=list(methods.SETTINGS), default=methods.PAPER_RULES,
+    command.add_argument("--setting", nargs="+", choices=list(methods.SETTINGS), default=[methods.PAPER_RULES],
                          help="; ".join(f"{name}: {words}" for name, words in methods.SETTINGS.items()))  # fmt: skip
     command.add_argument("--data", nargs="+", choices=list(DATASETS), default=list(PAPER), help="data sets")
     command.add_argument(
@@ -205,15 +205,16 @@ def _global(options: argparse.Namespace) -> int:
 
 
 def _comparison(options: argparse.Namespace) -> int:
-    known = methods.methods(options.setting)
+    known = methods.methods(methods.PAPER_RULES)
     unknown = [name for name in options.method or [] if name not in known]
     if unknown:
         raise InvalidParameterError(f"there is no method {unknown}; methods: {', '.join(known)}.")
     n_splits = min(options.splits, 2) if options.quick else options.splits
     trials = [
-        comparison.Trial(options.setting, dataset, method, split, seed, options.quick)
+        comparison.Trial(setting, dataset, method, split, seed, options.quick)
         for split in range(n_splits)
         for dataset in options.data
+        for setting in options.setting
         for method in options.method or [name for name in known if name not in methods.ON_REQUEST]
         for seed in range(options.seeds)
     ]
@@ -227,22 +228,31 @@ def _comparison(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         interrupted = True
     line.close()
-    wanted = set(trials)
     order = {trial: i for i, trial in enumerate(trials)}
-    outcomes = [outcome for outcome in comparison.read_outcomes(path) if outcome.trial in wanted]
-    rows = standings.summarise(sorted(outcomes, key=lambda outcome: order[outcome.trial]))
-    if rows:
-        ahead = standings.leads(outcomes)
-        print(standings.text_table(rows, {(p.dataset, p.method): p for p in paper_comparison()}, ahead))
-        standings.write_table(rows, options.out / "table.csv")
-        standings.write_leads(ahead, options.out / "leads.csv")
-        standings.plot_bars(rows, options.out / "bars.png")
-        standings.plot_scatter(rows, options.out / "scatter.png")
+    outcomes = [outcome for outcome in comparison.read_outcomes(path) if outcome.trial in order]
+    outcomes.sort(key=lambda outcome: order[outcome.trial])
+    for setting in options.setting:
+        here = [outcome for outcome in outcomes if outcome.trial.setting == setting]
+        _show_standings(setting, here, options.out if len(options.setting) == 1 else options.out / setting)
     if interrupted:
         print(f"Interrupted after {len(outcomes)} of {len(trials)} trials; repeat the command to continue.")
         return 130
     print(f"The result is in {options.out}/.")
     return 0
+
+
+def _show_standings(setting: str, outcomes: Sequence[comparison.Outcome], folder: Path) -> None:
+    """Print the table of one setting, and write its tables and plots."""
+    if not outcomes:
+        return
+    folder.mkdir(exist_ok=True)
+    rows, ahead = standings.summarise(outcomes), standings.leads(outcomes)
+    print(f"Setting {setting}, {methods.SETTINGS[setting]}\n")
+    print(standings.text_table(rows, {(p.dataset, p.method): p for p in paper_comparison()}, ahead))
+    standings.write_table(rows, folder / "table.csv")
+    standings.write_leads(ahead, folder / "leads.csv")
+    standings.plot_bars(rows, folder / "bars.png")
+    standings.plot_scatter(rows, folder / "scatter.png")
 
 
 def _budgets(options: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """The methods of the comparison, by name and setting; each rival with the full grid of its specification."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from math import ceil
 from typing import Any, Protocol, TypeAlias
@@ -121,6 +122,8 @@ class OursLikeOthers(Ours):
 class Refitted:
     """A rival that is tuned on validation rows and then trained on them, too.
 
+    If it then reads nothing any more, the model of the training rows stays.
+
     Parameters
     ----------
     rival : Rival
@@ -143,7 +146,10 @@ class Refitted:
                 best = score
                 self.rival_: Rival = rival
                 self.settings_ = {**rival.settings_, "encoding": encoding}
-        self.rival_.refit(stacked(X, X_val), np.concatenate([y, y_val]), costs)
+        tuned, rows = copy(self.rival_), stacked(X, X_val)
+        self.rival_.refit(rows, np.concatenate([y, y_val]), costs)
+        if not self.rival_.trace(rows).read.any() and tuned.trace(rows).read.any():
+            self.rival_ = tuned  # a model that reads nothing is no answer: see Rival._choose
         return self
 
     def decide(self, X: Any) -> Decisions:
