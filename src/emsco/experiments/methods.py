@@ -11,6 +11,7 @@ from sklearn.base import clone
 
 from emsco.baselines.astc import ASTC
 from emsco.baselines.base import Rival
+from emsco.baselines.best_subset import BestSubset
 from emsco.baselines.budget_prune import BudgetPrune
 from emsco.baselines.budget_rf import BudgetRF
 from emsco.baselines.cact_lasso import CaCTLasso
@@ -22,6 +23,7 @@ from emsco.baselines.generic_ga import GenericGA
 from emsco.baselines.greedy_miser import GreedyMiser
 from emsco.baselines.ji_carin import JiCarin
 from emsco.baselines.nsga2 import NSGA2
+from emsco.baselines.optimal_tree import OptimalTree
 from emsco.baselines.reject_rules import RejectRules
 from emsco.baselines.sgr import SGR
 from emsco.baselines.single_stage import SingleStage
@@ -228,12 +230,14 @@ RIVALS: Mapping[str, Callable[[PaperSetting, int], Rival]] = {
     "Ji & Carin": lambda s, seed: JiCarin(threshold=s.threshold, policies=("myopic", "look-ahead"), random_state=seed),
     "SGR": lambda s, seed: SGR(threshold=s.threshold, random_state=seed),
     "LightGBM, top k": lambda s, seed: TopFeatures(threshold=s.threshold, random_state=seed),
+    "Best subset": lambda s, seed: BestSubset(threshold=s.threshold, random_state=seed),
+    "STreeD*": lambda s, seed: OptimalTree(threshold=s.threshold, random_state=seed),
     "Cascade*": lambda s, seed: DetectorCascade(threshold=s.threshold, random_state=seed),
     "Generic GA": lambda s, seed: GenericGA(threshold=s.threshold, random_state=seed),
     "NSGA-II": _nsga2,
 }
 # Trees split a column by its order, which no encoding changes.
-ANY_SCALE = {"GM*", "CEGB*", "BudgetPrune", "BudgetRF", "LightGBM, top k"}
+ANY_SCALE = {"GM*", "CEGB*", "BudgetPrune", "BudgetRF", "LightGBM, top k", "STreeD*"}
 # Small grids for a check of everything in minutes.
 QUICK: Mapping[str, dict[str, Any]] = {
     "CaCT LASSO": {"penalties": (0.5, 2.0, 8.0, 32.0)},
@@ -252,6 +256,8 @@ QUICK: Mapping[str, dict[str, Any]] = {
     "SGR": {"C": (1.0,)},
     "LightGBM, top k": {"n_units": (1, 3), "orders": ("gain",), "learning_rates": (0.1,), "n_rounds": 50,
                         "num_leaves": (8,), "min_rows_in_leaf": (5,)},
+    "Best subset": {"n_units": (1, 3), "C": (1.0,)},
+    "STreeD*": {"price_weights": (0.1, 1.0), "max_depths": (2,), "min_rows_in_leaf": (5,), "smoothings": (0.0,)},
     "Cascade*": {"detections": (0.9, 0.99), "max_stages": (2,), "C": (1.0,)},
     "Generic GA": {"population_size": 50, "max_generations": 10},
     "NSGA-II": {"population_size": 50, "max_generations": 10},
