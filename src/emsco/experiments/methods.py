@@ -19,6 +19,7 @@ from emsco.baselines.cascade import DetectorCascade
 from emsco.baselines.cegb import CEGB
 from emsco.baselines.co_t import CostOrdered
 from emsco.baselines.cstc import CSTC
+from emsco.baselines.cwcf import CWCF
 from emsco.baselines.generic_ga import GenericGA
 from emsco.baselines.greedy_miser import GreedyMiser
 from emsco.baselines.ji_carin import JiCarin
@@ -228,6 +229,7 @@ RIVALS: Mapping[str, Callable[[PaperSetting, int], Rival]] = {
     "BudgetRF": lambda s, seed: BudgetRF(threshold=s.threshold, random_state=seed),
     "ASTC*": lambda s, seed: ASTC(threshold=s.threshold, random_state=seed),
     "Ji & Carin": lambda s, seed: JiCarin(threshold=s.threshold, policies=("myopic", "look-ahead"), random_state=seed),
+    "CWCF*": lambda s, seed: CWCF(threshold=s.threshold, random_state=seed),
     "SGR": lambda s, seed: SGR(threshold=s.threshold, random_state=seed),
     "LightGBM, top k": lambda s, seed: TopFeatures(threshold=s.threshold, random_state=seed),
     "Best subset": lambda s, seed: BestSubset(threshold=s.threshold, random_state=seed),
@@ -253,6 +255,7 @@ QUICK: Mapping[str, dict[str, Any]] = {
     "BudgetRF": {"budgets": (0.2,), "splits": ("entropy-expected",), "price_powers": (0.5,), "max_trees": 5},
     "ASTC*": {"budgets": (0.1, 0.4), "levels": (2,), "C": (1.0,)},
     "Ji & Carin": {"price_weights": (0.1, 1.0), "policies": ("myopic",), "max_components": 1},
+    "CWCF*": {"price_weights": (0.1,), "n_updates": 16, "n_warm": 20, "width": 16},
     "SGR": {"C": (1.0,)},
     "LightGBM, top k": {"n_units": (1, 3), "orders": ("gain",), "learning_rates": (0.1,), "n_rounds": 50,
                         "num_leaves": (8,), "min_rows_in_leaf": (5,)},
