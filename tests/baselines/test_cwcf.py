@@ -105,8 +105,8 @@ def test_it_buys_the_informative_feature_if_it_is_worth_its_price(weight, share)
     X = rng.normal(size=(600, 4))
     y = (X[:, 2] > 0).astype(int)
     rival = CWCF(
-        threshold=0.0, price_weights=(weight,), n_updates=200, n_warm=200, width=32, learning_rate=3e-3, n_exploring=100,
-        random_state=0,
+        threshold=0.0, price_weights=(weight,), n_updates=200, n_warm=200, width=32, learning_rate=3e-3,
+        n_exploring=100, random_state=0,
     )  # fmt: skip
     decisions = rival.fit(X[:400], y[:400], [1.0, 1.0, 1.0, 1.0], X[400:], y[400:]).decide(X[400:])
     assert_allclose(decisions.bought[:, 2].mean(), share, atol=0.05)

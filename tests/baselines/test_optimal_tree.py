@@ -63,7 +63,12 @@ def test_no_tree_of_two_levels_has_fewer_errors_and_prices(seed, weight):
     frame = pd.DataFrame(X, columns=list("abcd"))
     prices = Prices(price={"a": 3, "b": 4, "c": 1, "d": 2}, groups={"visit": ["a", "b"]}, discount={"a": 1, "b": 2})
     fitted = OptimalTree(
-        threshold=0.0, price_weights=(weight,), max_depths=(2,), min_rows_in_leaf=(1,), smoothings=(0.0,), random_state=0
+        threshold=0.0,
+        price_weights=(weight,),
+        max_depths=(2,),
+        min_rows_in_leaf=(1,),
+        smoothings=(0.0,),
+        random_state=0,
     ).fit(frame, y, prices, frame, y)
     decisions = fitted.decide(frame)
     found = (decisions.label.data != y).mean() + weight * decisions.cost.mean() / fitted.prices_.total

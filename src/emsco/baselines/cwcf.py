@@ -273,9 +273,7 @@ def _warm(game: Game, network: Network, adam: Adam, n: int, rng: np.random.Gener
     adam.step(network.gradient(layers, slope))
 
 
-def _update(
-    game: Game, network: Network, target: Network, adam: Adam, episodes: Episodes, random_share: float
-) -> None:
+def _update(game: Game, network: Network, target: Network, adam: Adam, episodes: Episodes, random_share: float) -> None:
     """Move the values of the actions of episodes towards their targets."""
     e, t = np.nonzero(episodes.action >= 0)
     action, owned = episodes.action[e, t], game.states(episodes)[e, t]
@@ -289,9 +287,11 @@ def _update(
         game.rewards(row, owned, action), known[steps, action], (odds * known).sum(axis=1),
         np.minimum(odds[steps, action] / episodes.chance[e, t], 1.0),
     )  # fmt: skip
-    square = np.zeros((4, *episodes.action.shape))
-    square[:, e, t] = parts
-    goal = retrace(*square, ends=(episodes.action >= 0).sum(axis=1) - 1)[e, t]
+    reward, value, expected, trust = np.zeros((4, *episodes.action.shape))
+    for square, part in zip((reward, value, expected, trust), parts, strict=True):
+        square[e, t] = part
+    ends = (episodes.action >= 0).sum(axis=1) - 1
+    goal = retrace(reward, value, expected, trust, ends)[e, t]
     slope = np.zeros_like(values)
     slope[steps, action] = (values[steps, action] - goal) / e.size
     adam.step(network.gradient(layers, slope))
