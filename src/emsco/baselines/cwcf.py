@@ -26,8 +26,8 @@ class CWCF(Rival):
     A state is what is known of a case. An action buys a unit, for its price, or ends the episode with a label, for 1 if
     it is wrong. A network of three layers estimates the value of every action: duelling outputs, double Q-learning,
     Retrace targets on whole episodes, a slowly following target network, values of at most 0. The values of the labels
-    are trained first, on random sets of known units. A case follows the actions of the highest value. One plus the value
-    of a label estimates its probability, which the reject compares with the threshold.
+    are trained first, on random sets of known units. A case follows the actions of the highest value. One plus the
+    value of a label estimates its probability, which the reject compares with the threshold.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class CWCF(Rival):
 
     Notes
     -----
-    The publication plays a thousand cases at a time and trains for hours on a graphics card. Here 64 episodes are played
+    The publication plays a thousand cases at a time and learns from 50,000 steps at once. Here 64 episodes are played
     to their end before each update, and the validation rows choose when to stop. The reject is our addition.
     """
 

@@ -194,7 +194,7 @@ def _solve(problem: Problem, tests: Tests, answers: BoolArray, weight: float, de
             f"unit {u}" if group is None or group[u] < 0 else f"group {group[u]}",
             int(tests.first[u]), int(tests.first[u + 1]) - 1,
         )
-        for u in np.flatnonzero(np.diff(tests.first))  # a unit without tests has no range; the last test is in the range
+        for u in np.flatnonzero(np.diff(tests.first))  # a unit without tests has no range, which includes its end
     ]  # fmt: skip
     errors = (1.0 - np.eye(problem.n_classes)).tolist()
     solver = STreeDCostSensitiveClassifier(max_depth=depth, min_leaf_node_size=min_rows, time_limit=1e6, random_seed=0)

@@ -257,6 +257,7 @@ def _show_standings(setting: str, outcomes: Sequence[comparison.Outcome], folder
     print(standings.text_table(rows, {(p.dataset, p.method): p for p in paper_comparison()}, ahead))
     standings.write_table(rows, folder / "table.csv")
     standings.write_leads(ahead, folder / "leads.csv")
+    (folder / "table.md").write_text(standings.markdown_table(rows, ahead), encoding="utf-8")
     standings.plot_bars(rows, folder / "bars.png")
     standings.plot_scatter(rows, folder / "scatter.png")
 
