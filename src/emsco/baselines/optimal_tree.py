@@ -75,7 +75,7 @@ class OptimalTree(Rival):
             whole_numbers(self.max_depths, "max_depths"),
             whole_numbers(self.min_rows_in_leaf, "min_rows_in_leaf"),
         )
-        tests = Tests.of(problem, max_tests)
+        tests = Cuts.of(problem, max_tests)
         for weight, depth, min_rows in grid:
             grown = grow(problem, tests, weight, depth, min(min_rows, max(problem.y_train.size // 2, 1)))
             for smoothing in smoothings:
@@ -85,7 +85,7 @@ class OptimalTree(Rival):
 
 
 @dataclass(frozen=True)
-class Tests:
+class Cuts:
     """The tests that trees choose from: whether a column is above a threshold, in the order of units.
 
     Attributes
@@ -100,7 +100,7 @@ class Tests:
     first: NDArray[np.intp]
 
     @classmethod
-    def of(cls, problem: Problem, max_tests: int) -> "Tests":
+    def of(cls, problem: Problem, max_tests: int) -> "Cuts":
         """Return tests at quantiles of the training rows; a threshold lies between two values."""
         n_each = int(np.clip(max_tests // max(len(problem.train), 1), 1, 10))
         owner = problem.unit_columns.argmax(axis=0)
@@ -149,7 +149,7 @@ class Grown:
     right: list[int] = field(default_factory=list)
     counts: list[NDArray[np.int64]] = field(default_factory=list)
 
-    def add(self, node: Any, tests: Tests, answers: BoolArray, y: NDArray[np.int64], n_classes: int) -> int:
+    def add(self, node: Any, tests: Cuts, answers: BoolArray, y: NDArray[np.int64], n_classes: int) -> int:
         """Add a node of STreeD with everything below it; return its number."""
         number = len(self.feature)
         leaf = node.is_leaf_node()
@@ -173,7 +173,7 @@ class Grown:
         return Trees(feature, np.array(self.threshold), left, right, value, np.zeros(1, dtype=np.intp))
 
 
-def grow(problem: Problem, tests: Tests, weight: float, depth: int, min_rows: int) -> Grown:
+def grow(problem: Problem, tests: Cuts, weight: float, depth: int, min_rows: int) -> Grown:
     """Return the tree of least errors and weighted prices on the training rows."""
     grown = Grown()
     answers = tests.answers(problem.train)
@@ -182,7 +182,7 @@ def grow(problem: Problem, tests: Tests, weight: float, depth: int, min_rows: in
     return grown
 
 
-def _solve(problem: Problem, tests: Tests, answers: BoolArray, weight: float, depth: int, min_rows: int) -> Any:
+def _solve(problem: Problem, tests: Cuts, answers: BoolArray, weight: float, depth: int, min_rows: int) -> Any:
     from pystreed import STreeDCostSensitiveClassifier
     from pystreed.data import CostSpecifier, FeatureCostSpecifier
 
