@@ -52,7 +52,7 @@ class OptimalTree(Rival):
         max_depths: Sequence[int] = (1, 2, 3),
         min_rows_in_leaf: Sequence[int] = (1, 5, 20),
         smoothings: Sequence[float] = (0.0, 1.0),
-        max_tests: int = 120,
+        max_tests: int = 300,
         criterion: Callable[[Figures], float] = combined,
         validation: float = 1 / 3,
         random_state: Any = None,
