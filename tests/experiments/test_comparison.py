@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import pytest
 
 from emsco import MultiStageClassifier
+from emsco.baselines.optimal_tree import OptimalTree
 from emsco.baselines.single_stage import SingleStage
 from emsco.exceptions import FileError
 from emsco.experiments import comparison, methods, stages, standings, thresholds
@@ -111,6 +112,52 @@ def test_columns_stay_apart_and_deficits_are_named():
         )  # EMSCO: no lead over itself, four figures of the paper
         assert "+-0.0000." not in line
     assert "EMSCO's combined score is below that of better." in lines
+
+
+def test_the_markdown_table_has_losses_first_and_says_how_many_pairs():
+    trials = [
+        Outcome(Trial("equal", "heart", method, split, 0), 0.9, 0.8, 10.0, score + split / 10, 2.0, "{}")
+        for method, score, n in (("EMSCO", 2.6, 3), ("worse", 2.0, 3), ("better", 2.7, 2))
+        for split in range(n)
+    ]
+    lines = standings.markdown_table(standings.summarise(trials), standings.leads(trials)).splitlines()
+    assert lines[0] == "| EMSCO ahead of | heart | seconds |"
+    assert lines[2] == "| (score of EMSCO, splits) | 2.700 (3) | 2.0 to 2.0 |"
+    assert lines[3] == "| better | -0.100 ± 0.000 (2) | 2.0 to 2.0 |"
+    assert lines[4] == "| worse | +0.600 ± 0.000 | 2.0 to 2.0 |"
+
+
+def test_a_method_that_is_the_same_in_two_settings_runs_once(tmp_path, capsys, monkeypatch):
+    ran = []
+    original = comparison.run_trial
+    monkeypatch.setattr(comparison, "run_trial", lambda trial: ran.append(trial) or original(trial))
+    few = [*QUICK, "--method", "STreeD*", "Single-Stage", "--out", str(tmp_path)]
+    assert main([*few, "--setting", "equal", "deployed"]) == 0
+    assert [(t.setting, t.method) for t in ran if t.split == 0] == [
+        ("equal", "STreeD*"), ("equal", "Single-Stage"), ("deployed", "Single-Stage")
+    ]  # fmt: skip
+    found = {o.trial: o for o in comparison.read_outcomes(tmp_path / "trials.csv")}
+    assert len(found) == 8
+    for trial, outcome in found.items():
+        if twin := comparison.twin_of(trial):
+            assert found[twin].combined == outcome.combined
+            assert original(trial).combined == outcome.combined
+    assert (tmp_path / "equal" / "table.md").exists()
+    assert (tmp_path / "deployed" / "leads.csv").exists()
+    capsys.readouterr()
+
+
+def test_a_rival_that_reads_nothing_once_trained_again_keeps_its_tuned_model():
+    class Fickle(OptimalTree):
+        def refit(self, X, y, costs=None):
+            return self.set_params(price_weights=(1e6,)).fit(X, y, costs, X, y)
+
+    costs, X, y, X_val, y_val, X_test, _ = comparison.split("heart", 0)
+    grid = {"price_weights": (0.1,), "max_depths": (1,), "min_rows_in_leaf": (5,), "smoothings": (0.0,)}
+    kept = methods.Refitted(Fickle(random_state=0, **grid)).fit(X, y, costs, X_val, y_val)
+    tuned = OptimalTree(random_state=0, **grid).fit(X, y, costs, X_val, y_val)
+    assert kept.decide(X_test).bought.any()
+    assert_array_equal(kept.decide(X_test).cost, tuned.decide(X_test).cost)
 
 
 def test_quick_trials_are_kept_apart_from_full_ones(tmp_path, capsys):

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 import csv
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 import json
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 import warnings
 
@@ -19,7 +19,7 @@ from emsco.data.output import writing_text
 from emsco.data.splits import split_rows
 from emsco.data.table import Table
 from emsco.exceptions import FileError
-from emsco.experiments.methods import methods
+from emsco.experiments.methods import ANY_SCALE, DEPLOYED, EQUAL, methods
 from emsco.experiments.setting import DATASETS
 from emsco.prices.prices import Prices, resolve
 
@@ -48,7 +48,7 @@ class Outcome:
     coverage, accuracy, mean_cost, combined : float
         ``combined`` is coverage + accuracy (0 if undefined) + saved share of the price of everything.
     seconds : float
-        Time for training and tuning.
+        Processor time for training and tuning, which other work on the machine hardly changes.
     chosen : str
         JSON of the choice on the validation rows: a design, or the settings of a method.
     """
@@ -90,11 +90,11 @@ def run_trial(trial: Trial) -> Outcome:
     """Train, tune and score."""
     costs, X, y, X_val, y_val, X_test, y_test = split(trial.dataset, trial.split)
     method = methods(trial.setting)[trial.method](DATASETS[trial.dataset], trial.seed, trial.quick)
-    started = perf_counter()
+    started = process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         method.fit(X, y, costs, X_val, y_val)
-    seconds = perf_counter() - started
+    seconds = process_time() - started
     decisions = method.decide(X_test)
     given = decisions.conclusive
     accuracy = float((decisions.label.data == y_test)[given].mean()) if given.any() else float("nan")
@@ -108,21 +108,35 @@ def run_trial(trial: Trial) -> Outcome:
 def run_trials(trials: Sequence[Trial], path: Path, *, n_jobs: int = 1) -> Iterator[tuple[int, int, Outcome | None]]:
     """Run the trials that the file lacks, in parallel; each is written to the file when it is done.
 
+    A method that is the same in two settings is run in one of them, and its outcome counts for both.
+
     Yields the number done, the total number and the last trial; first, without a trial, the number done before.
     """
     done = {outcome.trial: outcome for outcome in read_outcomes(path)}
+    missing = [trial for trial in trials if trial not in done]
+    done |= {trial: replace(done[twin], trial=trial) for trial in missing if (twin := twin_of(trial)) and twin in done}
     write_outcomes(done.values(), path)  # without a truncated last line
-    left = [trial for trial in trials if trial not in done]
-    n_done = len(trials) - len(left)
+    missing = [trial for trial in missing if trial not in done]
+    place: dict[Trial | None, int] = {trial: i for i, trial in enumerate(missing)}
+    left = [trial for trial in missing if place.get(twin_of(trial), len(missing)) > place[trial]]
+    n_done = len(trials) - len(missing)
     yield n_done, len(trials), None
     run = delayed(run_trial)
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, _columns())
         for outcome in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(run(t) for t in left):
-            writer.writerow(outcome.to_row())
+            twin = twin_of(outcome.trial)
+            for each in [outcome, replace(outcome, trial=twin)] if twin and twin in place else [outcome]:
+                writer.writerow(each.to_row())
+                n_done += 1
             file.flush()
-            n_done += 1
             yield n_done, len(trials), outcome
+
+
+def twin_of(trial: Trial) -> Trial | None:
+    """Return the trial of another setting that does the same: methods of any scale have no encoding to choose."""
+    other = {EQUAL: DEPLOYED, DEPLOYED: EQUAL}.get(trial.setting)
+    return replace(trial, setting=other) if other and trial.method in ANY_SCALE else None
 
 
 def _columns() -> list[str]:

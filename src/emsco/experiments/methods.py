@@ -1,6 +1,7 @@
 """The methods of the comparison, by name and setting; each rival with the full grid of its specification."""
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from math import ceil
 from typing import Any, Protocol, TypeAlias
@@ -10,6 +11,7 @@ from sklearn.base import clone
 
 from emsco.baselines.astc import ASTC
 from emsco.baselines.base import Rival
+from emsco.baselines.best_subset import BestSubset
 from emsco.baselines.budget_prune import BudgetPrune
 from emsco.baselines.budget_rf import BudgetRF
 from emsco.baselines.cact_lasso import CaCTLasso
@@ -17,10 +19,12 @@ from emsco.baselines.cascade import DetectorCascade
 from emsco.baselines.cegb import CEGB
 from emsco.baselines.co_t import CostOrdered
 from emsco.baselines.cstc import CSTC
+from emsco.baselines.cwcf import CWCF
 from emsco.baselines.generic_ga import GenericGA
 from emsco.baselines.greedy_miser import GreedyMiser
 from emsco.baselines.ji_carin import JiCarin
 from emsco.baselines.nsga2 import NSGA2
+from emsco.baselines.optimal_tree import OptimalTree
 from emsco.baselines.reject_rules import RejectRules
 from emsco.baselines.sgr import SGR
 from emsco.baselines.single_stage import SingleStage
@@ -121,6 +125,8 @@ class OursLikeOthers(Ours):
 class Refitted:
     """A rival that is tuned on validation rows and then trained on them, too.
 
+    If it then reads nothing any more, the model of the training rows stays.
+
     Parameters
     ----------
     rival : Rival
@@ -143,7 +149,10 @@ class Refitted:
                 best = score
                 self.rival_: Rival = rival
                 self.settings_ = {**rival.settings_, "encoding": encoding}
-        self.rival_.refit(stacked(X, X_val), np.concatenate([y, y_val]), costs)
+        tuned, rows = copy(self.rival_), stacked(X, X_val)
+        self.rival_.refit(rows, np.concatenate([y, y_val]), costs)
+        if not self.rival_.trace(rows).read.any() and tuned.trace(rows).read.any():
+            self.rival_ = tuned  # a model that reads nothing is no answer: see Rival._choose
         return self
 
     def decide(self, X: Any) -> Decisions:
@@ -220,14 +229,17 @@ RIVALS: Mapping[str, Callable[[PaperSetting, int], Rival]] = {
     "BudgetRF": lambda s, seed: BudgetRF(threshold=s.threshold, random_state=seed),
     "ASTC*": lambda s, seed: ASTC(threshold=s.threshold, random_state=seed),
     "Ji & Carin": lambda s, seed: JiCarin(threshold=s.threshold, policies=("myopic", "look-ahead"), random_state=seed),
+    "CWCF*": lambda s, seed: CWCF(threshold=s.threshold, random_state=seed),
     "SGR": lambda s, seed: SGR(threshold=s.threshold, random_state=seed),
     "LightGBM, top k": lambda s, seed: TopFeatures(threshold=s.threshold, random_state=seed),
+    "Best subset": lambda s, seed: BestSubset(threshold=s.threshold, random_state=seed),
+    "STreeD*": lambda s, seed: OptimalTree(threshold=s.threshold, random_state=seed),
     "Cascade*": lambda s, seed: DetectorCascade(threshold=s.threshold, random_state=seed),
     "Generic GA": lambda s, seed: GenericGA(threshold=s.threshold, random_state=seed),
     "NSGA-II": _nsga2,
 }
 # Trees split a column by its order, which no encoding changes.
-ANY_SCALE = {"GM*", "CEGB*", "BudgetPrune", "BudgetRF", "LightGBM, top k"}
+ANY_SCALE = {"GM*", "CEGB*", "BudgetPrune", "BudgetRF", "LightGBM, top k", "STreeD*"}
 # Small grids for a check of everything in minutes.
 QUICK: Mapping[str, dict[str, Any]] = {
     "CaCT LASSO": {"penalties": (0.5, 2.0, 8.0, 32.0)},
@@ -243,9 +255,12 @@ QUICK: Mapping[str, dict[str, Any]] = {
     "BudgetRF": {"budgets": (0.2,), "splits": ("entropy-expected",), "price_powers": (0.5,), "max_trees": 5},
     "ASTC*": {"budgets": (0.1, 0.4), "levels": (2,), "C": (1.0,)},
     "Ji & Carin": {"price_weights": (0.1, 1.0), "policies": ("myopic",), "max_components": 1},
+    "CWCF*": {"price_weights": (0.1,), "n_updates": 16, "n_warm": 20, "width": 16},
     "SGR": {"C": (1.0,)},
     "LightGBM, top k": {"n_units": (1, 3), "orders": ("gain",), "learning_rates": (0.1,), "n_rounds": 50,
                         "num_leaves": (8,), "min_rows_in_leaf": (5,)},
+    "Best subset": {"n_units": (1, 3), "C": (1.0,)},
+    "STreeD*": {"price_weights": (0.1, 1.0), "max_depths": (2,), "min_rows_in_leaf": (5,), "smoothings": (0.0,)},
     "Cascade*": {"detections": (0.9, 0.99), "max_stages": (2,), "C": (1.0,)},
     "Generic GA": {"population_size": 50, "max_generations": 10},
     "NSGA-II": {"population_size": 50, "max_generations": 10},

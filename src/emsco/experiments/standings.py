@@ -155,6 +155,50 @@ def text_table(
     return "\n".join(lines)
 
 
+def markdown_table(rows: Sequence[Row], ahead: Sequence[Lead]) -> str:
+    """Return EMSCO's combined scores, and its lead over each method with the standard error, as Markdown.
+
+    Methods are in the order of their lead, EMSCO's losses first. A cell without an error has a single pair.
+    """
+    datasets = list(dict.fromkeys(row.dataset for row in rows))
+    lead_of = {(lead.dataset, lead.method): lead for lead in ahead}
+    by_method: dict[str, list[Lead]] = {}
+    for lead in ahead:
+        by_method.setdefault(lead.method, []).append(lead)
+    order = sorted(by_method, key=lambda name: min(lead.mean for lead in by_method[name]))
+    seconds = {(row.dataset, row.method): row.seconds for row in rows}
+    ours = {row.dataset: row for row in rows if row.method == OURS}
+    lines = [
+        "| EMSCO ahead of | " + " | ".join(datasets) + " | seconds |",
+        "|---" * (len(datasets) + 2) + "|",
+        _line(f"(score of {OURS}, splits)", [_score(ours.get(name)) for name in datasets], seconds, OURS),
+    ]
+    for method in order:
+        cells = [_lead_cell(lead_of.get((name, method)), ours.get(name)) for name in datasets]
+        lines.append(_line(method, cells, seconds, method))
+    return "\n".join(lines) + "\n"
+
+
+def _line(name: str, cells: Sequence[str], seconds: Mapping[tuple[str, str], float], method: str) -> str:
+    """Return a line of a Markdown table, with the range of the mean times of a method."""
+    times = [value for (_, other), value in seconds.items() if other == method]
+    shown = f"{min(times):.1f} to {max(times):.1f}" if times else ""
+    return f"| {name} | " + " | ".join(cells) + f" | {shown} |"
+
+
+def _score(row: Row | None) -> str:
+    return f"{row.mean['combined']:.3f} ({row.n_trials})" if row else ""
+
+
+def _lead_cell(lead: Lead | None, ours: Row | None) -> str:
+    """Return a lead with its error, and the number of pairs if EMSCO has more trials."""
+    if lead is None:
+        return ""
+    error = "" if np.isnan(lead.standard_error) else f" ± {lead.standard_error:.3f}"
+    pairs = f" ({lead.n_pairs})" if ours and lead.n_pairs < ours.n_trials else ""
+    return f"{lead.mean:+.3f}{error}{pairs}"
+
+
 def write_leads(ahead: Sequence[Lead], path: Path) -> None:
     """Write the paired differences as CSV."""
     with writing_text(path) as file:
