@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from emsco.arrays import IntArray
 from emsco.checks import check_n_jobs
-from emsco.data.table import Table, check_size
+from emsco.data.table import Table, check_size, is_dask
 from emsco.deployed.decide import Decisions, Stage
 from emsco.deployed.evaluation import Evaluation
 from emsco.deployed.model import Deployed
@@ -141,11 +141,19 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_columns)
+            The partitions of a Dask DataFrame are decided one by one, when the result is computed; only the columns
+            that the design buys are read.
 
         Returns
         -------
         Decisions
+            For a Dask DataFrame, another one, with the columns of ``Decisions.to_frame``.
         """
+        if is_dask(X):
+            from emsco.cluster.deciding import decide
+
+            decided: Decisions = decide(self.deployed_, X)
+            return decided
         n_jobs = None if self.n_jobs is None else check_n_jobs(self.n_jobs)
         return self.deployed_.decide(X, n_jobs=n_jobs)
 
