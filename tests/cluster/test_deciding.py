@@ -68,10 +68,9 @@ def test_nothing_is_computed_and_columns_that_no_stage_buys_are_not_read(tmp_pat
     clf.fit(X.loc[:299, ["age", "smokes"]], Y[:300])
     frame = dd.read_parquet(tmp_path / "rows.parquet")
     decided = same(frame, clf, X[300:], scheduler="sync")
-    parts = decided.optimize(fuse=False).expr.walk()
-    read = [[*part.columns] for part in parts if type(part).__name__.startswith("ReadParquet")]
-    assert read
-    assert all(columns == ["age", "smokes"] for columns in read)
+    plan = decided.optimize(fuse=False).expr.tree_repr()
+    assert "['age', 'smokes']" in plan
+    assert "country" not in plan
     (tmp_path / "rows.parquet").unlink()
     clf.decide(frame)
 
