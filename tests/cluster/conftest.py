@@ -23,7 +23,7 @@ def client():
     quiet = {"distributed.scheduler.worker-ttl": "10s", "distributed.scheduler.unknown-task-duration": "50ms"}
     with dask.config.set(quiet):
         cluster = LocalCluster(
-            n_workers=2, threads_per_worker=2, host="127.0.0.1", dashboard_address=None, silence_logs=logging.CRITICAL
+            n_workers=2, threads_per_worker=2, host="127.0.0.1", dashboard_address=":0", silence_logs=logging.CRITICAL
         )
         with cluster, Client(cluster, set_as_default=False) as client:
             yield client

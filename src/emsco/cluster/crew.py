@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 import cloudpickle
 
 from emsco.cluster.connecting import need_distributed, size_of
-from emsco.exceptions import ClusterError
+from emsco.exceptions import ClusterError, InvalidParameterError
 
 _APART = 2**16  # bytes of an array from which on it is sent by itself
 _AHEAD = 3  # tasks per thread that are with the scheduler at a time
@@ -33,14 +33,14 @@ class Call:
     name: str
 
 
-@dataclass
+@dataclass(eq=False)
 class Totals:
     """What a crew has done.
 
     Attributes
     ----------
-    tasks, sent, came : int
-        Tasks that ended, bytes that were sent to workers, tasks that were done again because what they need was lost.
+    tasks, sent, again : int
+        Tasks that ended, bytes that were sent to workers, tasks that began again because what they need was lost.
     busy : float
         Seconds that workers have worked.
     log : list
@@ -70,6 +70,12 @@ class _Sent:
     arrays: tuple[_Array, ...]
 
 
+class KilledError(ClusterError):
+    """A call has ended several workers; ``number`` says which."""
+
+    number = 0
+
+
 class Crew:
     """The workers of a Dask client.
 
@@ -82,11 +88,14 @@ class Crew:
     def __init__(self, client: Any) -> None:
         self._distributed = need_distributed()
         if not isinstance(client, self._distributed.Client) or client.asynchronous:
-            raise ClusterError(f"client must be a synchronous distributed.Client; got {client!r}.", parameter=None)
+            raise InvalidParameterError(
+                f"must be a synchronous distributed.Client; got {client!r}.", parameter="client"
+            )
         self._client = client
         self._sent: WeakKeyDictionary[Any, _Sent] = WeakKeyDictionary()
         self._arrays: WeakValueDictionary[bytes, _Array] = WeakValueDictionary()
         self._began = perf_counter()
+        self._size = size_of(client)
         self.totals = Totals()
 
     @property
@@ -96,16 +105,15 @@ class Crew:
 
     @property
     def n_threads(self) -> int:
-        """Threads of all workers now; at least one."""
-        return max(size_of(self._client)[1], 1)
+        """Threads of all workers, when work was given to them last; at least one."""
+        return max(self._size[1], 1)
 
     def in_words(self) -> str:
         """Return what is there and what has been done, briefly."""
-        n_workers, _ = size_of(self._client)
-        return f"{n_workers} workers, {self.totals.tasks:,} tasks, {self.totals.sent / 1e6:,.0f} MB sent"
+        return f"{self._size[0]} workers, {self.totals.tasks:,} tasks, {self.totals.sent / 1e6:,.0f} MB sent"
 
-    def run(self, calls: Sequence[Call]) -> Iterator[tuple[int, Any]]:
-        """Yield the number of each call and what it returns, as they end.
+    def run(self, calls: Sequence[Call], *, alone: bool = False) -> Iterator[tuple[int, Any]]:
+        """Yield the number of each call and what it returns, as they end; ``alone``: one call at a time.
 
         Raises
         ------
@@ -115,7 +123,9 @@ class Crew:
         began, log, flying = perf_counter() - self._began, [], dict[str, tuple[int, Any]]()
         todo, suspects, repeats = deque(range(len(calls))), deque[int](), 0
         ended = self._distributed.as_completed(loop=self._client.loop, with_results=True, raise_errors=False)
-        most = _AHEAD * self.n_threads
+        if self._client.status == "running":
+            self._size = size_of(self._client)
+        most = 1 if alone else _AHEAD * self.n_threads
         try:
             while todo or suspects or flying:
                 while todo and len(flying) < most:
@@ -137,7 +147,7 @@ class Crew:
                     self._check_there(repeats)
                     todo.appendleft(i)
                 else:
-                    self._look_at(calls[i], result[1], alone=most == 1)
+                    self._look_at(i, calls[i], result[1], alone=most == 1)
                     suspects.append(i)
         finally:
             if flying and self._client.status == "running":
@@ -205,15 +215,17 @@ class Crew:
         if repeats > _REPEATS * self.n_threads:
             raise ClusterError("workers of the cluster are lost faster than they get their work; look at their logs.")
 
-    def _look_at(self, call: Call, error: Exception, *, alone: bool) -> None:
+    def _look_at(self, number: int, call: Call, error: Exception, *, alone: bool) -> None:
         """Raise what a call has raised; one that ended workers, and may not have been alone, is tried again."""
         if not isinstance(error, self._distributed.KilledWorker):
             raise error
         if alone:
-            raise ClusterError(
+            killed = KilledError(
                 f"{call.name} has ended several workers, one after the other; it probably needs more memory than a "
                 f"worker has. The last one was {getattr(error, 'last_worker', None) or 'unknown'}; look at its log."
-            ) from error
+            )
+            killed.number = number
+            raise killed from error
 
 
 def _called(arguments: bytes, skeleton: bytes, *arrays: Any) -> tuple[Any, float]:

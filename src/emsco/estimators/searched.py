@@ -108,6 +108,10 @@ class EMSCOClassifier(StagedClassifier):
         Whether to show the progress of the fit on standard error. None: on a terminal and in a notebook.
     cache_bytes : int
         Limit of the memory for trained feature sets.
+    client : distributed.Client or None
+        Dask cluster whose workers train feature sets, folds and final stages, with the same result. None: that of
+        ``joblib.parallel_config(backend="dask")``, if it is active, else this process. It is kept by ``clone``, and
+        neither copied nor stored.
 
     Attributes
     ----------
@@ -194,6 +198,7 @@ class EMSCOClassifier(StagedClassifier):
         time_limit: float | None = None,
         verbose: bool | None = None,
         cache_bytes: int = 2**28,
+        client: Any = None,
     ) -> None:
         self.costs = costs
         self.threshold = threshold
@@ -217,6 +222,7 @@ class EMSCOClassifier(StagedClassifier):
         self.time_limit = time_limit
         self.verbose = verbose
         self.cache_bytes = cache_bytes
+        self.client = client
 
     def fit(
         self,
@@ -254,11 +260,12 @@ class EMSCOClassifier(StagedClassifier):
         from emsco.fitting.settings import read_settings
 
         settings = read_settings(self.get_params(deep=False))
-        with Clock(settings.time_limit, verbose=settings.verbose) as clock:
+        workers = self._workers()
+        with Clock(settings.time_limit, verbose=settings.verbose, beside=workers) as clock:
             table = self._begin(X)
             given = Given(table, y, X_val, y_val, X_cal, y_cal, names_are_text=hasattr(self, "feature_names_in_"))
             if checkpoint is None:
-                fitted = fit(settings, given, clock)
+                fitted = fit(settings, given, clock, workers=workers)
             else:
                 from emsco.fitting.memory import Memory
                 from emsco.storage.checkpoint import Checkpoint
@@ -267,12 +274,25 @@ class EMSCOClassifier(StagedClassifier):
                     memory = Memory(file)
                     if self.random_state is None:
                         settings = replace(settings, seed=memory.seed(settings.seed))
-                    fitted = fit(settings, given, clock, memory)
+                    fitted = fit(settings, given, clock, memory, workers)
         self._deploy(fitted.deployed, settings.given["threshold"])  # whatever becomes of the choice, a point is in use
         point = fitted.choose()
         self._deploy(replace(fitted.deployed.use(point), chosen=int(point)), settings.given["threshold"])
         self._warn_of_shortage()
         return self
+
+    def _workers(self) -> Any:
+        """Return who trains; None: this process."""
+        from joblib.parallel import get_active_backend
+
+        backend = get_active_backend()[0]
+        client = getattr(backend, "client", None) if type(backend).__name__ == "DaskDistributedBackend" else None
+        client = client if self.client is None else self.client
+        if client is None:
+            return None
+        from emsco.cluster.training import Workers
+
+        return Workers(client)
 
     def use(self, point: int) -> Self:
         """Deploy another point of the front; its stages are trained already.

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,12 @@ class LargeLogisticTrainer:
         self._n_jobs = n_jobs
         self._known: OrderedDict[bytes, tuple[NDArray[np.float32], NDArray[np.uint8]]] = OrderedDict()
         self.memory_dtype = np.dtype((np.float64, (starts.size, self._n_logits, len(self._Z) + 1)))
+
+    def alone(self) -> "LargeLogisticTrainer":
+        """Return the same trainer with one thread, to be sent to another process."""
+        other = copy(self)
+        other._n_jobs, other._known = 1, OrderedDict()
+        return other
 
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
         """Return the weights of each set: without each of the folds, then of all rows; the intercepts last."""

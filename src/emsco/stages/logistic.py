@@ -101,6 +101,12 @@ class LogisticTrainer:
         other._pool = None
         return other
 
+    def alone(self) -> "LogisticTrainer":
+        """Return the same trainer with one thread, to be sent to another process."""
+        other = copy(self)
+        other.n_jobs, other._pool = 1, None
+        return other
+
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
         """Return weights (n_sets, n_logits, n_encoded + 1), the intercept last."""
         theta = np.zeros(len(feature_sets), dtype=self.memory_dtype)
