@@ -21,7 +21,7 @@ def decide(deployed: Deployed, frame: Any) -> Any:
     dask.dataframe.DataFrame
         The columns of ``Decisions.to_frame``, the partitions and the index of ``frame``. It is not computed yet.
     """
-    if not hasattr(frame, "map_partitions") or not hasattr(frame, "columns"):
+    if not hasattr(frame, "map_partitions") or frame.ndim != 2:
         raise InvalidInputError(
             f"X is a {type(frame).__name__} of Dask; give a Dask DataFrame: dask.dataframe.from_dask_array(X)."
         )

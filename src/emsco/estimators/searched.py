@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
 from emsco.arrays import IntArray
+from emsco.data.table import is_dask
 from emsco.deployed.model import the_front
 from emsco.estimators.base import StagedClassifier
 from emsco.prices.prices import Costs
@@ -240,8 +242,11 @@ class EMSCOClassifier(StagedClassifier):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_columns)
-            Numbers, booleans, text or categories; missing values are allowed.
+            Numbers, booleans, text or categories; missing values are allowed. A Dask DataFrame may be larger than the
+            memory: a sample of up to two million rows is searched; logistic stages are then trained on all rows, and
+            judged on all of them; other learners are trained on the sample and judged on the other rows.
         y : array-like of shape (n_rows,)
+            With a Dask DataFrame, a Dask Series.
         X_val, y_val : like X and y, optional
             Rows that score the designs. Without them, rows of X do, as ``validation`` says.
         X_cal, y_cal : like X and y, optional
@@ -262,10 +267,13 @@ class EMSCOClassifier(StagedClassifier):
         settings = read_settings(self.get_params(deep=False))
         workers = self._workers()
         with Clock(settings.time_limit, verbose=settings.verbose, beside=workers) as clock:
+            run = fit
+            if is_dask(X):
+                X, y, run = self._sampled(X, y, settings, clock)
             table = self._begin(X)
             given = Given(table, y, X_val, y_val, X_cal, y_cal, names_are_text=hasattr(self, "feature_names_in_"))
             if checkpoint is None:
-                fitted = fit(settings, given, clock, workers=workers)
+                fitted = run(settings, given, clock, workers=workers)
             else:
                 from emsco.fitting.memory import Memory
                 from emsco.storage.checkpoint import Checkpoint
@@ -274,12 +282,28 @@ class EMSCOClassifier(StagedClassifier):
                     memory = Memory(file)
                     if self.random_state is None:
                         settings = replace(settings, seed=memory.seed(settings.seed))
-                    fitted = fit(settings, given, clock, memory, workers)
+                    fitted = run(settings, given, clock, memory, workers)
         self._deploy(fitted.deployed, settings.given["threshold"])  # whatever becomes of the choice, a point is in use
         point = fitted.choose()
         self._deploy(replace(fitted.deployed.use(point), chosen=int(point)), settings.given["threshold"])
         self._warn_of_shortage()
         return self
+
+    def _sampled(self, X: Any, y: Any, settings: Any, clock: Any) -> tuple[Any, Any, Callable[..., Any]]:
+        """Return a sample of a Dask DataFrame, its labels, and what fits them and then trains on all rows."""
+        from emsco.cluster.fitting import draw, fit_partitions
+        from emsco.cluster.partitions import Partitions
+        from emsco.fitting.pipeline import fit
+
+        parts = Partitions(X, y, self.client)
+        clock("reading", 0.0, f"{len(parts):,} partitions")
+        sample = draw(parts, settings.seed)
+
+        def run(settings: Any, given: Any, clock: Any, memory: Any = None, workers: Any = None) -> Any:
+            fit_sample = partial(fit, memory=memory, workers=workers)
+            return fit_partitions(settings, parts, sample, given, clock, fit_sample)
+
+        return sample.X, sample.y, run
 
     def _workers(self) -> Any:
         """Return who trains; None: this process."""
