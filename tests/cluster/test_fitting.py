@@ -159,6 +159,21 @@ def test_a_table_that_fits_is_fitted_as_it_is():
     assert_array_equal(clf.decide(frame).confidence, whole.decide(frame).confidence)
 
 
+def test_labels_may_be_a_column_and_files_may_be_read_together(small_sample, tmp_path):
+    frame, y = cases()
+    for i in range(8):
+        frame[500 * i : 500 * (i + 1)].assign(label=y[500 * i : 500 * (i + 1)]).to_parquet(tmp_path / f"{i}.parquet")
+    read = dd.read_parquet(tmp_path)
+    settings = {"random_state": 0, "encoding": "linear", "C": 1.0}
+    named = fixed(COSTS, **settings).fit(read, "label")
+    apart = fixed(COSTS, **settings).fit(read[list(frame)], read["label"])
+    assert named.feature_names_in_.tolist() == list(frame)
+    for clf in (named, apart):
+        assert clf.front_.n_samples == 4000
+        decisions = clf.decide(frame)
+        assert np.mean(decisions.label.data[decisions.conclusive] == y[decisions.conclusive]) > 0.8
+
+
 def test_what_cannot_be_is_refused_in_words():
     frame, y = cases(600)
     X, labels = partitions(frame, y, [200, 400])

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from emsco.cli.options import AS_JSON, CLUSTER, FILE_ENCODING, MODEL, Command, not_over
+from emsco.cli.partitioned import working_on
 from emsco.cli.reading import load_model
 
 
@@ -90,22 +91,14 @@ def _decide_file(clf: Any, data: Path, output: Path, encoding: str, options: dic
 
 def _decide_files(clf: Any, model: Path, data: str, output: Path, cluster: str | None, options: dict[str, Any]) -> Any:
     """Decide the cases of many files into a folder, in this process or on a cluster."""
-    from contextlib import ExitStack
-
     from emsco.cli.reading import digest_of
-    from emsco.cluster.connecting import connected, described
     from emsco.cluster.crew import Crew
     from emsco.cluster.dataset import How, found_files, predict_files
     from emsco.fitting.progress import PhaseLine
 
     files = found_files(data)
-    with ExitStack() as stack:
-        crew = None
-        if cluster is not None:
-            client = stack.enter_context(connected(cluster))
-            click.echo(f"Cluster {described(client)}.", err=True)
-            crew = Crew(client)
-        line = stack.enter_context(PhaseLine(shown=sys.stderr.isatty()))
+    with working_on(cluster) as client, PhaseLine(shown=sys.stderr.isatty()) as line:
+        crew = None if client is None else Crew(client)
         totals, n_before = predict_files(
             clf.deployed_, digest_of(model), files, output, crew=crew, how=How(**options), on_progress=line
         )

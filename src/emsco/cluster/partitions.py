@@ -19,8 +19,8 @@ class Partitions:
     Parameters
     ----------
     X : dask.dataframe.DataFrame
-    y : dask.dataframe.Series
-        Of the same partitions.
+    y : dask.dataframe.Series or str
+        Of the same partitions; or the name of the column of ``X`` that holds the labels.
     client : distributed.Client or None
         Who computes. None: whoever computes Dask collections here.
 
@@ -33,18 +33,28 @@ class Partitions:
     def __init__(self, X: Any, y: Any, client: Any = None) -> None:
         if not hasattr(X, "map_partitions") or X.ndim != 2:
             raise InvalidInputError(f"X is a {type(X).__name__} of Dask; give a Dask DataFrame.")
+        self._client = client
+        self._label = y if isinstance(y, str) else None
+        self.names = [str(name) for name in X.columns if name != self._label]
+        if self._label is not None:
+            if self._label not in X.columns:
+                raise InvalidTargetError(f"is {y!r}, which is no column of X.", parameter="y")
+            self._parts = [(part, None) for part in X.to_delayed()]
+            return
         if not is_dask(y) or not hasattr(y, "map_partitions") or y.ndim != 1:
             raise InvalidTargetError(
-                f"must be a Dask Series, as X is a Dask DataFrame; got {type(y).__name__}.", parameter="y"
-            )
-        if X.npartitions != y.npartitions:
-            raise InvalidTargetError(
-                f"has {y.npartitions} partitions, but X has {X.npartitions}; take both from one DataFrame.",
+                f"must be a Dask Series or the name of a column, as X is a Dask DataFrame; got {type(y).__name__}.",
                 parameter="y",
             )
-        self.names = [str(name) for name in X.columns]
-        self._parts = list(zip(X.to_delayed(), y.to_delayed(), strict=True))
-        self._client = client
+        n = X.npartitions
+        if y.npartitions != n:
+            raise InvalidTargetError(
+                f"has {y.npartitions} partitions, but X has {n}; take both from one DataFrame.", parameter="y"
+            )
+        rows, labels = X.to_delayed(), y.to_delayed()
+        if not len(rows) == len(labels) == n:  # Dask reads small partitions together, more of them of one column
+            rows, labels = X.to_delayed(optimize_graph=False), y.to_delayed(optimize_graph=False)
+        self._parts = list(zip(rows, labels, strict=True))
 
     def __len__(self) -> int:
         return len(self._parts)
@@ -53,12 +63,13 @@ class Partitions:
         """Yield ``function(rows, labels, number, *arguments)`` of each partition, in order."""
         import dask
 
-        call = dask.delayed(function, pure=False, traverse=False)
+        call = dask.delayed(_parted, pure=False, traverse=False)
         shared = [dask.delayed(argument, traverse=False) for argument in arguments]
         n_threads = 4 if self._client is None else max(sum(self._client.nthreads().values()), 1)
         step = _AHEAD * n_threads
         for start in range(0, len(self), step):
-            tasks = [call(*self._parts[i], i, *shared) for i in range(start, min(start + step, len(self)))]
+            stop = min(start + step, len(self))
+            tasks = [call(function, self._label, *self._parts[i], i, *shared) for i in range(start, stop)]
             try:
                 yield from dask.compute(*tasks, **({} if self._client is None else {"scheduler": self._client}))
             except EmscoError:
@@ -76,6 +87,13 @@ class Partitions:
         for part in self.each(function, *arguments):
             total = part if total is None else [a + b for a, b in zip(total, part, strict=True)]
         return total
+
+
+def _parted(function: Callable[..., Any], label: str | None, X: Any, y: Any, number: int, *arguments: Any) -> Any:
+    """Call a function of the rows of a partition and their labels."""
+    if label is not None:
+        X, y = X.drop(columns=[label]), X[label]
+    return function(X, y, number, *arguments)
 
 
 def labels_of(y: Any, n_rows: int, number: int) -> NDArray[Any]:

@@ -85,13 +85,18 @@ class TableFile:
         return self._typed(_without_views(pyarrow.Table.from_batches(blocks)), numbers)
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows of a Parquet file."""
+        from pyarrow import parquet
+
+        return int(parquet.read_metadata(self.path).num_rows)
+
+    @property
     def may_be_large(self) -> bool:
         """Whether there may be more rows than `MAX_ROWS`."""
         if not self.is_parquet:
             return self._size > _LARGE_TEXT or _is_compressed(self.path)
-        from pyarrow import parquet
-
-        return bool(parquet.read_metadata(self.path).num_rows > MAX_ROWS)
+        return self.n_rows > MAX_ROWS
 
     def row_groups_of(self, n_rows: int) -> list[tuple[int, ...] | None]:
         """Return parts of a Parquet file of about so many rows, as row groups that follow each other; None: all of it.

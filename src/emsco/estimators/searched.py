@@ -246,7 +246,7 @@ class EMSCOClassifier(StagedClassifier):
             memory: a sample of up to two million rows is searched; logistic stages are then trained on all rows, and
             judged on all of them; other learners are trained on the sample and judged on the other rows.
         y : array-like of shape (n_rows,)
-            With a Dask DataFrame, a Dask Series.
+            With a Dask DataFrame, a Dask Series of the same partitions, or the name of the column that holds it.
         X_val, y_val : like X and y, optional
             Rows that score the designs. Without them, rows of X do, as ``validation`` says.
         X_cal, y_cal : like X and y, optional
