@@ -36,12 +36,18 @@ def cluster(n_workers, *, memory=None, ttl="10s"):
     from distributed import Client, LocalCluster
 
     options = {} if memory is None else {"memory_limit": memory}
-    with dask.config.set({"distributed.scheduler.worker-ttl": ttl, "distributed.scheduler.allowed-failures": 100}):
+    settings = {
+        "distributed.scheduler.worker-ttl": ttl,
+        "distributed.scheduler.allowed-failures": 100,
+        "distributed.deploy.lost-worker-timeout": "1s",
+    }
+    with dask.config.set(settings):
         local = LocalCluster(
             n_workers=n_workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0",
             silence_logs=logging.CRITICAL, **options,
         )  # fmt: skip
         with local, Client(local, set_as_default=False) as client:
+            local.adapt(minimum=n_workers, maximum=n_workers)  # for those that Dask closes because they hung
             yield client
 
 
@@ -96,7 +102,7 @@ def kills(arguments):
 def _trouble(client, done, seed, hits):
     """Kill or stop a random worker now and then; one that was stopped goes on later."""
     rng = np.random.default_rng(seed)
-    while not done.wait(float(rng.uniform(0.2, 3.0))):
+    while not done.wait(float(rng.uniform(0.05, 1.5))):
         processes = [process for process in map(_pid, _nannies(client)) if process]
         if not processes:
             continue
@@ -183,6 +189,9 @@ def memory(arguments):
     """Fit a table larger than the memory of the workers; print how much each had."""
     import dask.dataframe as dd
 
+    from emsco.cluster import fitting
+
+    fitting._SAMPLE_ROWS = arguments.sample
     n_parts = -(-arguments.bytes // (arguments.part_rows * arguments.columns * 8))
     with cluster(2, memory=arguments.limit) as client:
         frame = dd.from_map(generated, range(n_parts), n_rows=arguments.part_rows, n_columns=arguments.columns)
@@ -324,7 +333,7 @@ def main(given=None):
     options = {
         kills: {"runs": 50, "rows": 1_000, "seed": 0},
         speed: {"boosted-rows": 4_000, "default-rows": 100_000, "only": None},
-        memory: {"bytes": 8 * 10**9, "columns": 40, "part-rows": 100_000, "limit": "1GB"},
+        memory: {"bytes": 8 * 10**9, "columns": 40, "part-rows": 100_000, "limit": "1GB", "sample": 2_000_000},
         decide: {"files": 1_000, "part-rows": 1_000_000, "disk-bytes": 4 * 10**9},
         replay: {"rows": 4_000, "latency": 1e-3, "picture": None},
     }

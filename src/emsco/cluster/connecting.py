@@ -66,6 +66,8 @@ def _local(distributed: Any, n_workers: str | None) -> Iterator[Any]:
     except (OSError, RuntimeError) as error:
         raise ClusterError(f"workers cannot be started on this machine: {error}") from error
     with cluster, distributed.Client(cluster, set_as_default=False) as client:
+        n = len(cluster.workers)
+        cluster.adapt(minimum=n, maximum=n)  # a worker that hung for too long is closed, and another one begins
         yield client
 
 
