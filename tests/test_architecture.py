@@ -23,6 +23,7 @@ LAYERS = (
     ("report",),
     ("service",),
     ("fitting",),
+    ("cluster",),
     ("estimators",),
     ("datasets",),
     ("baselines",),

@@ -26,7 +26,7 @@ def test_the_pinned_signatures():
     assert list(parameters) == [
         "costs", "threshold", "errors", "objectives", "choose", "preset", "search", "max_stages", "removal", "encoding",
         "C", "products", "estimator", "final_estimator", "calibration", "validation", "refit", "random_state", "n_jobs",
-        "time_limit", "verbose", "cache_bytes",
+        "time_limit", "verbose", "cache_bytes", "client",
     ]  # fmt: skip
     assert [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY] == ["costs"]
     defaults = emsco.EMSCOClassifier().get_params()

@@ -7,6 +7,8 @@ import numpy as np
 
 from emsco.exceptions import InvalidParameterError
 
+CLIENT = "client"  # the parameter that belongs to a process: it is neither copied nor stored
+
 
 def check_n_jobs(n_jobs: Any) -> int:
     """Return a number of workers as joblib understands it."""

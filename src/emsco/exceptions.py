@@ -19,6 +19,7 @@ expect, so ``except ValueError`` keeps working::
     ├── CheckpointError (ValueError)         a checkpoint of another run, damaged, or in use
     ├── ModelFileError (ValueError)          a model file that cannot be read or written: damaged, newer, another kind
     ├── ExportError (ValueError)             a classifier that cannot be written as ONNX graphs
+    ├── ClusterError (RuntimeError)          a cluster that is not there, is lost, or dies of its work
     └── MissingDependencyError (ImportError) an optional package that is not installed
 
     EmscoWarning (UserWarning)
@@ -178,6 +179,10 @@ class ModelFileError(EmscoError, ValueError):
 
 class ExportError(EmscoError, ValueError):
     """A classifier cannot be written as ONNX graphs."""
+
+
+class ClusterError(EmscoError, RuntimeError):
+    """A cluster is not there, was lost, or its workers die of their work."""
 
 
 class MissingDependencyError(EmscoError, ImportError):

@@ -8,6 +8,7 @@ import emsco
 from emsco import EMSCOClassifier, EmscoError, Evolution, Guarantee, Prices
 from emsco.cli.app import emsco as emsco_command
 from emsco.cli.options import OPTIONS, shares_of
+from emsco.cluster.connecting import connected
 from emsco.exceptions import InvalidParameterError, NoSuchPointError
 from tests.classifiers import fixed
 from tests.cli.calls import FIT, HEART, call
@@ -81,6 +82,7 @@ def elsewhere(folder):
             }.items()
         },
         "accuracy": lambda: Guarantee(accuracy=2),
+        "cluster": lambda: connected("nowhere").__enter__(),
         "confidence": lambda: Guarantee(confidence=2),
         "per_class": lambda: Guarantee(per_class="yes"),
         "point": lambda: emsco.load(folder / "model.emsco").use(999),
@@ -110,7 +112,7 @@ def test_every_parameter_in_the_table_has_an_option_and_an_error(folder):
 
 
 def test_every_parameter_of_the_classifier_that_an_option_sets_is_in_the_table():
-    not_set = {"choose", "cache_bytes", "verbose"}  # choose is set by several options
+    not_set = {"choose", "cache_bytes", "verbose", "client"}  # choose is set by several options, a client by --cluster
     assert {*EMSCOClassifier().get_params()} - not_set <= OPTIONS.keys()
 
 

@@ -72,6 +72,7 @@ class FitOptions:
     seed: int
     jobs: int
     checkpoint: Path | None
+    cluster: str | None
     as_json: bool
 
 

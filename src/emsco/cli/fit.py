@@ -15,7 +15,7 @@ from emsco.cli.evolving import evolution_options
 from emsco.cli.options import (
     AS_JSON,
     BEST,
-    DATA,
+    CLUSTER,
     FILE,
     FILE_ENCODING,
     GUARANTEE_ROWS,
@@ -31,6 +31,7 @@ from emsco.cli.options import (
     not_over,
     show_warning,
 )
+from emsco.cli.partitioned import Rows, is_many_files, read_partitions, working_on
 from emsco.cli.reading import digest_of, read_labelled
 from emsco.exceptions import NoSuchPointError, SearchInterruptedWarning
 
@@ -81,7 +82,7 @@ class _StageEncoding(click.Choice[str]):
 
 
 @click.command(cls=_InSections, short_help="Search designs for labelled cases.")
-@DATA
+@click.argument("data", type=click.Path(path_type=Path), metavar="DATA")
 # Cases and prices
 @click.option("--target", required=True, metavar="COLUMN", help="Column of DATA that holds the label to predict.")
 @click.option(
@@ -239,6 +240,7 @@ class _StageEncoding(click.Choice[str]):
     help="Store the search in this file. If the run is stopped, the same command continues, also with another "
     "--time-limit. Removed at the end, unless the time limit ended the run.",
 )
+@CLUSTER
 @AS_JSON
 @click.pass_context
 def fit(context: click.Context, /, **given: Any) -> int:
@@ -246,31 +248,30 @@ def fit(context: click.Context, /, **given: Any) -> int:
 
     A quarter of the rows is held out for the test: training and search do not use them, and the figures printed at the
     end are those of these rows. Text, categories and missing cells (empty, NA, ?) need no preparation.
-    """
-    from emsco.fitting.progress import doing
 
+    With --cluster, the workers of a Dask cluster train. DATA may then also be a folder of Parquet files, or a pattern
+    in quotes such as 'rows/*.parquet', larger than the memory: a sample is searched, logistic stages are trained on all
+    rows, and some of the files are held out for the test.
+    """
     options = FitOptions(**given)
     _check(options)
-    with doing(f"reading {options.data.name}"):
-        from emsco.data.files import TableFile
+    with working_on(options.cluster) as client:
+        rows = read_partitions(options, client) if is_many_files(options.data) else _read(options)
+        clf = classifier_of(options, _prices(options, rows.features), rows.labels).set_params(client=client)
+        return _fit_and_save(context, options, clf, rows)
 
-        file = TableFile(options.data, encoding=options.file_encoding)
-        file.require([options.target, *options.drop])
-        features = [name for name in file.names if name != options.target and name not in options.drop]
-        prices = _prices(options, features)
-        X, y, n_rows = read_labelled(file, features, options.target, seed=options.seed)
-        learn, held_out = _held_out(y, 0.0 if options.test or options.no_test else options.test_size, options.seed)
-    _check_columns(X, y)
-    clf = classifier_of(options, prices, y[learn])
-    calibration = _calibration_rows(options, X, y)
-    test = (X.take(held_out), y[held_out]) if held_out.size else _test_rows(options, features, y[learn])
-    missed, interrupted = _fit(clf, X.take(learn), y[learn], checkpoint=options.checkpoint, **calibration)
+
+def _fit_and_save(context: click.Context, options: FitOptions, clf: Any, rows: Rows) -> int:
+    """Fit, test, write the model and say what came out."""
+    from emsco.fitting.progress import doing
+
+    missed, interrupted = _fit(clf, rows.X, rows.y, checkpoint=options.checkpoint, **rows.calibration)
     with doing("testing"):
-        evaluation = None if test is None else clf.evaluate(*test)
-        clf.save(options.output, evaluation=evaluation, notes=_notes(context, options, n_rows, evaluation))
+        evaluation = None if rows.test is None else clf.evaluate(*rows.test)
+        clf.save(options.output, evaluation=evaluation, notes=_notes(context, options, rows, evaluation))
     if options.checkpoint is not None and not interrupted and not clf.timed_out_:
         options.checkpoint.unlink(missing_ok=True)
-    _show(clf, options, evaluation, len(learn))
+    _show(clf, options, evaluation, rows.n_learned)
     if missed is not None:
         fail(f"{missed} The model was written, with point {clf.point_} in use.")
     if options.checkpoint is not None and (interrupted or clf.timed_out_):
@@ -279,6 +280,24 @@ def fit(context: click.Context, /, **given: Any) -> int:
     if interrupted:
         return INTERRUPTED
     return 0 if missed is None else 1
+
+
+def _read(options: FitOptions) -> Rows:
+    """Read the rows of a file, and hold some of them out."""
+    from emsco.data.files import TableFile
+    from emsco.fitting.progress import doing
+
+    with doing(f"reading {options.data.name}"):
+        file = TableFile(options.data, encoding=options.file_encoding)
+        file.require([options.target, *options.drop])
+        features = [name for name in file.names if name != options.target and name not in options.drop]
+        _prices(options, features)  # what is wrong with them is said before the rows are read
+        X, y, n_rows = read_labelled(file, features, options.target, seed=options.seed)
+        learn, held_out = _held_out(y, 0.0 if options.test or options.no_test else options.test_size, options.seed)
+    _check_columns(X, y)
+    calibration = _calibration_rows(options, X, y)
+    test = (X.take(held_out), y[held_out]) if held_out.size else _test_rows(options, features, y[learn])
+    return Rows(X.take(learn), y[learn], y[learn], features, test, n_rows, len(learn), calibration)
 
 
 def _check(options: FitOptions) -> None:
@@ -401,13 +420,13 @@ def _show(clf: Any, options: FitOptions, evaluation: "Evaluation | None", n_rows
         console.print_fit(clf.deployed_, evaluation, options.data, options.target, n_rows, options.output)
 
 
-def _notes(context: click.Context, options: FitOptions, n_rows: int, evaluation: "Evaluation | None") -> dict[str, Any]:
+def _notes(context: click.Context, options: FitOptions, rows: Rows, evaluation: "Evaluation | None") -> dict[str, Any]:
     """Return the origin of a model; enough to make it again."""
     return {
         "data": options.data.name,
-        "data sha256": digest_of(options.data),
+        "data sha256": rows.digest or digest_of(options.data),
         "target": options.target,
-        "rows": n_rows,
+        "rows": rows.n_rows,
         "test rows": evaluation.n_rows if evaluation else 0,
         "test file": options.test.name if options.test else "held out from the data" if evaluation else "none",
         "seed": options.seed,

@@ -17,6 +17,7 @@ OPTIONS = {  # a parameter of the library, and the option that sets it
     "accuracy": "--guarantee",
     "best": "--best",
     "calibration": "--calibration",
+    "cluster": "--cluster",
     "confidence": "--confidence",
     "costs": "--costs",
     "encoding": "--encoding",
@@ -89,6 +90,12 @@ MODEL = click.argument("model", type=FILE, metavar="MODEL")
 DATA = click.argument("data", type=FILE, metavar="DATA")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts instead of tables.")
 FILE_ENCODING = click.option("--file-encoding", default="utf-8", show_default=True, help="Encoding of CSV files.")
+CLUSTER = click.option(
+    "--cluster",
+    metavar="WHERE",
+    help="Work on a Dask cluster: local or local:N (processes on this machine), the address of a scheduler such as "
+    "tcp://10.0.0.1:8786, or the path of its file.",
+)
 TRUTH = click.option("--target", metavar="COLUMN", help="Column that holds the true label.  [default: as in fit]")
 GUARANTEE_ROWS = click.option(
     "--guarantee-rows",

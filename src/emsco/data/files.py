@@ -35,12 +35,15 @@ class TableFile:
     path : path-like
     encoding : str
         Of a CSV file.
+    row_groups : sequence of int or None
+        Those of a Parquet file to be read; None: all.
     """
 
-    def __init__(self, path: str | Path, *, encoding: str = "utf-8") -> None:
+    def __init__(self, path: str | Path, *, encoding: str = "utf-8", row_groups: Sequence[int] | None = None) -> None:
         _arrow()
         self.path = Path(path)
         self._encoding = encoding
+        self._row_groups = None if row_groups is None else list(row_groups)
         if not self.path.exists():
             raise FileError(f"there is no file {self.path}.")
         if self.path.is_dir():
@@ -82,13 +85,38 @@ class TableFile:
         return self._typed(_without_views(pyarrow.Table.from_batches(blocks)), numbers)
 
     @property
+    def n_rows(self) -> int:
+        """Number of rows of a Parquet file."""
+        from pyarrow import parquet
+
+        return int(parquet.read_metadata(self.path).num_rows)
+
+    @property
     def may_be_large(self) -> bool:
         """Whether there may be more rows than `MAX_ROWS`."""
         if not self.is_parquet:
             return self._size > _LARGE_TEXT or _is_compressed(self.path)
+        return self.n_rows > MAX_ROWS
+
+    def row_groups_of(self, n_rows: int) -> list[tuple[int, ...] | None]:
+        """Return parts of a Parquet file of about so many rows, as row groups that follow each other; None: all of it.
+
+        A CSV file is one part.
+        """
+        if not self.is_parquet:
+            return [None]
         from pyarrow import parquet
 
-        return bool(parquet.read_metadata(self.path).num_rows > MAX_ROWS)
+        metadata = parquet.read_metadata(self.path)
+        parts: list[list[int]] = []
+        n = n_rows
+        for group in range(metadata.num_row_groups):
+            if n >= n_rows:
+                parts.append([])
+                n = 0
+            parts[-1].append(group)
+            n += metadata.row_group(group).num_rows
+        return [None] if len(parts) <= 1 else [tuple(part) for part in parts]
 
     def sample(
         self, columns: Sequence[str], target: str, n_rows: int, *, numbers: Sequence[str] | None = None, seed: int = 0
@@ -258,7 +286,8 @@ class TableFile:
                     pyarrow.OSFile(os.fsencode(self.path)) as stream,
                     parquet.ParquetFile(stream, pre_buffer=False, buffer_size=2**20) as file,
                 ):
-                    for block in file.iter_batches(BLOCK_ROWS, columns=None if columns is None else list(columns)):
+                    wanted = None if columns is None else list(columns)
+                    for block in file.iter_batches(BLOCK_ROWS, row_groups=self._row_groups, columns=wanted):
                         self._n_read += self._size * block.num_rows / max(file.metadata.num_rows, 1)
                         yield block
                 return
@@ -330,6 +359,7 @@ class TableBytes(TableFile):
         self.is_parquet = False
         self._data = data
         self._encoding = "utf-8"
+        self._row_groups = None
         self._size = len(data)
         self._n_read = 0.0
         self.names = self._csv_names()

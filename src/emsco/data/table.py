@@ -54,6 +54,8 @@ class Table:
         kind = type(X).__module__.partition(".")[0]
         if kind == "polars" and type(X).__name__ == "LazyFrame":
             raise InvalidInputError("X is a polars LazyFrame; pass X.collect().")
+        if is_dask(X):
+            raise InvalidInputError("X is a Dask collection, which only fit and decide take; pass X.compute().")
         if kind in ("pandas", "polars") and hasattr(X, "columns"):
             self._frame = kind
             self._data = X
@@ -188,6 +190,11 @@ class ArrangedTable(Table):
 
     def numbers(self, positions: Sequence[int]) -> None:
         """Return None: nothing needs it."""
+
+
+def is_dask(X: Any) -> bool:
+    """Return whether a table is one of Dask; nothing is imported to tell."""
+    return type(X).__module__.partition(".")[0] == "dask"
 
 
 def check_size(table: Table) -> None:

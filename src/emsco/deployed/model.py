@@ -178,6 +178,22 @@ class Deployed:
         evaluation = self.evaluation if rules == self.rules else None  # that of other thresholds
         return replace(self, policy=policy, rules=rules, origin=origin, evaluation=evaluation)
 
+    def in_use(self) -> "Deployed":
+        """Return the same with nothing but the point in use: as little as possible to send elsewhere."""
+        sets = acquired_sets(self.design[None])[0][0]
+        return replace(
+            self,
+            designs=self.design[None].copy(),
+            models={key: self.models[key] for key in map(set_key, sets)},
+            rules=(self.rule,),
+            point=0,
+            chosen=0,
+            front=None,
+            promises=(),
+            evaluation=None,
+            notes={},
+        )
+
     @property
     def design(self) -> IntArray:
         """The design in use."""

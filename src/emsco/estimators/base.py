@@ -14,8 +14,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from emsco.arrays import IntArray
-from emsco.checks import check_n_jobs
-from emsco.data.table import Table, check_size
+from emsco.checks import CLIENT, check_n_jobs
+from emsco.data.table import Table, check_size, is_dask
 from emsco.deployed.decide import Decisions, Stage
 from emsco.deployed.evaluation import Evaluation
 from emsco.deployed.model import Deployed
@@ -141,11 +141,19 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_columns)
+            The partitions of a Dask DataFrame are decided one by one, when the result is computed; only the columns
+            that the design buys are read.
 
         Returns
         -------
         Decisions
+            For a Dask DataFrame, another one, with the columns of ``Decisions.to_frame``.
         """
+        if is_dask(X):
+            from emsco.cluster.deciding import decide
+
+            decided: Decisions = decide(self.deployed_, X)
+            return decided
         n_jobs = None if self.n_jobs is None else check_n_jobs(self.n_jobs)
         return self.deployed_.decide(X, n_jobs=n_jobs)
 
@@ -353,7 +361,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _to_save(self) -> Deployed:
         """Return what is deployed, with the parameters and the name of this classifier as they are now."""
         deployed = self.deployed_
-        origin = replace(deployed.origin, kind=type(self).__name__, parameters=self.get_params(deep=False))
+        origin = replace(deployed.origin, kind=type(self).__name__, parameters=self._own_params())
         return replace(deployed, origin=origin)
 
     def _warn_of_shortage(self) -> None:
@@ -401,6 +409,20 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from emsco.deployed.export import export_onnx
 
         export_onnx(self.deployed_, folder)
+
+    def _own_params(self) -> dict[str, Any]:
+        """Return the parameters that are this classifier's own: a client belongs to a process."""
+        return {name: value for name, value in self.get_params(deep=False).items() if name != CLIENT}
+
+    def __sklearn_clone__(self) -> Self:
+        bare = type(self)(**self._own_params())
+        cloned: Self = BaseEstimator.__sklearn_clone__(bare)
+        client = getattr(self, CLIENT, None)
+        return cloned if client is None else cloned.set_params(client=client)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: None if name == CLIENT else value for name, value in state.items()}
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_state" in self.__dict__

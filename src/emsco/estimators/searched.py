@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
 from emsco.arrays import IntArray
+from emsco.data.table import is_dask
 from emsco.deployed.model import the_front
 from emsco.estimators.base import StagedClassifier
 from emsco.prices.prices import Costs
@@ -109,6 +111,10 @@ class EMSCOClassifier(StagedClassifier):
         Whether to show the progress of the fit on standard error. None: on a terminal and in a notebook.
     cache_bytes : int
         Limit of the memory for trained feature sets.
+    client : distributed.Client or None
+        Dask cluster whose workers train feature sets, folds and final stages, with the same result. None: that of
+        ``joblib.parallel_config(backend="dask")``, if it is active, else this process. It is kept by ``clone``, and
+        neither copied nor stored.
 
     Attributes
     ----------
@@ -195,6 +201,7 @@ class EMSCOClassifier(StagedClassifier):
         time_limit: float | None = None,
         verbose: bool | None = None,
         cache_bytes: int = 2**28,
+        client: Any = None,
     ) -> None:
         self.costs = costs
         self.threshold = threshold
@@ -218,6 +225,7 @@ class EMSCOClassifier(StagedClassifier):
         self.time_limit = time_limit
         self.verbose = verbose
         self.cache_bytes = cache_bytes
+        self.client = client
 
     def fit(
         self,
@@ -235,8 +243,11 @@ class EMSCOClassifier(StagedClassifier):
         Parameters
         ----------
         X : array-like or DataFrame of shape (n_rows, n_columns)
-            Numbers, booleans, text or categories; missing values are allowed.
+            Numbers, booleans, text or categories; missing values are allowed. A Dask DataFrame may be larger than the
+            memory: a sample of up to two million rows is searched; logistic stages are then trained on all rows, and
+            judged on all of them; other learners are trained on the sample and judged on the other rows.
         y : array-like of shape (n_rows,)
+            With a Dask DataFrame, a Dask Series of the same partitions, or the name of the column that holds it.
         X_val, y_val : like X and y, optional
             Rows that score the designs. Without them, rows of X do, as ``validation`` says.
         X_cal, y_cal : like X and y, optional
@@ -255,11 +266,15 @@ class EMSCOClassifier(StagedClassifier):
         from emsco.fitting.settings import read_settings
 
         settings = read_settings(self.get_params(deep=False))
-        with Clock(settings.time_limit, verbose=settings.verbose) as clock:
+        workers = self._workers()
+        with Clock(settings.time_limit, verbose=settings.verbose, beside=workers) as clock:
+            run = fit
+            if is_dask(X):
+                X, y, run = self._sampled(X, y, settings, clock)
             table = self._begin(X)
             given = Given(table, y, X_val, y_val, X_cal, y_cal, names_are_text=hasattr(self, "feature_names_in_"))
             if checkpoint is None:
-                fitted = fit(settings, given, clock)
+                fitted = run(settings, given, clock, workers=workers)
             else:
                 from emsco.fitting.memory import Memory
                 from emsco.storage.checkpoint import Checkpoint
@@ -268,12 +283,41 @@ class EMSCOClassifier(StagedClassifier):
                     memory = Memory(file)
                     if self.random_state is None:
                         settings = replace(settings, seed=memory.seed(settings.seed))
-                    fitted = fit(settings, given, clock, memory)
+                    fitted = run(settings, given, clock, memory, workers)
         self._deploy(fitted.deployed, settings.given["threshold"])  # whatever becomes of the choice, a point is in use
         point = fitted.choose()
         self._deploy(replace(fitted.deployed.use(point), chosen=int(point)), settings.given["threshold"])
         self._warn_of_shortage()
         return self
+
+    def _sampled(self, X: Any, y: Any, settings: Any, clock: Any) -> tuple[Any, Any, Callable[..., Any]]:
+        """Return a sample of a Dask DataFrame, its labels, and what fits them and then trains on all rows."""
+        from emsco.cluster.fitting import draw, fit_partitions
+        from emsco.cluster.partitions import Partitions
+        from emsco.fitting.pipeline import fit
+
+        parts = Partitions(X, y, self.client)
+        clock("reading", 0.0, f"{len(parts):,} partitions")
+        sample = draw(parts, settings.seed)
+
+        def run(settings: Any, given: Any, clock: Any, memory: Any = None, workers: Any = None) -> Any:
+            fit_sample = partial(fit, memory=memory, workers=workers)
+            return fit_partitions(settings, parts, sample, given, clock, fit_sample)
+
+        return sample.X, sample.y, run
+
+    def _workers(self) -> Any:
+        """Return who trains; None: this process."""
+        from joblib.parallel import get_active_backend
+
+        backend = get_active_backend()[0]
+        client = getattr(backend, "client", None) if type(backend).__name__ == "DaskDistributedBackend" else None
+        client = client if self.client is None else self.client
+        if client is None:
+            return None
+        from emsco.cluster.training import Workers
+
+        return Workers(client)
 
     def use(self, point: int) -> Self:
         """Deploy another point of the front; its stages are trained already.

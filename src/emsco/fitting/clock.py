@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from math import exp, inf, log
 from threading import RLock
 from time import monotonic
-from typing import Self
+from typing import Protocol, Self
 
 from numba.core import event
 
@@ -70,6 +70,13 @@ class Speed:
             self._met[kind] = (_FADING * before[0] + taken, _FADING * before[1] + expected)
 
 
+class Helpers(Protocol):
+    """Whoever works beside this process."""
+
+    def in_words(self) -> str:
+        """Return who is there, and what they have done."""
+
+
 class Clock:
     """Knows in which phase a fit is, how long that takes, and when it must end; shows it as one line.
 
@@ -81,6 +88,8 @@ class Clock:
         Seconds that the fit may take.
     verbose : bool or None
         Whether progress is shown; None: on a terminal and in a notebook.
+    beside : Helpers or None
+        Whoever works beside this process, to be shown, too.
 
     Attributes
     ----------
@@ -90,7 +99,9 @@ class Clock:
         What was cut short for lack of time, in words, by phase.
     """
 
-    def __init__(self, limit: float | None = None, *, verbose: bool | None = False) -> None:
+    def __init__(
+        self, limit: float | None = None, *, verbose: bool | None = False, beside: Helpers | None = None
+    ) -> None:
         self.limit = limit
         self.speed = Speed()
         self.cuts: dict[str, str] = {}
@@ -111,6 +122,7 @@ class Clock:
         self._ticker: Ticker | None = None
         self._lock = RLock()
         self._listener = _Compiling(self)
+        self._beside = beside
 
     def __enter__(self) -> Self:
         event.register("numba:compile", self._listener)  # type: ignore[no-untyped-call]
@@ -305,7 +317,7 @@ class Clock:
             self._share = max(self._share, min(elapsed / (elapsed + rest), 0.99))
         left = f", {minutes(rest)} left" if known else ""
         more = "compiling, once on this machine" if self._compiling_since is not None else self._more
-        shown = f"{self._name}{', ' if more else ''}{more}"
+        shown = ", ".join(filter(None, (self._name, more, "" if self._beside is None else self._beside.in_words())))
         taken = minutes(monotonic() - self._started)
         return f"{drawn(self._share, _BAR)} {100 * self._share:.0f} %, {taken}{left}: {shown}"
 

@@ -144,6 +144,8 @@ class LargeRehearsal(Rehearsal):
         problem, n_rows = self.like, int(self.starts[-1])
         if recipe.estimator is None or recipe.kind is not None:
             n_jobs = n_threads(n_jobs)
+        if self.workers is not None:
+            n_jobs = self.workers.n_threads
         if is_newton(recipe, problem):
             return Timing(recipe, problem, (n_rows,), 0, n_jobs, self.clock.speed, n_large=len(self.rows))
         folds = tuple(min(n_rows - rows.size, self.n_training) for rows in self.rows)
@@ -219,6 +221,7 @@ def widened(
         rehearsal.folds,
         learn=np.sort(np.concatenate(rows)),
         clock=rehearsal.clock,
+        workers=rehearsal.workers,
         like=like,
         rows=rows,
         n_judges=np.minimum(n_kept, np.maximum(n_kept * _JUDGES // n_kept.sum(), 1)),

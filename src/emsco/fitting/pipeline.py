@@ -35,6 +35,7 @@ from emsco.fitting.proxy import Proxy
 from emsco.fitting.race import final_stages, race, race_seconds
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable
 from emsco.fitting.settings import Settings, check_chosen
+from emsco.fitting.timing import Workers
 from emsco.fitting.training import Trained, train_front
 from emsco.prices.errors import resolve_errors
 from emsco.prices.prices import PriceList, check_validation_size, resolve
@@ -102,7 +103,9 @@ class Fitted:
     choose: Callable[[], int]
 
 
-def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = None) -> Fitted:
+def fit(
+    settings: Settings, given: Given, clock: Clock, memory: Memory | None = None, workers: Workers | None = None
+) -> Fitted:
     """Search designs and train the stages of all that are on the front.
 
     Parameters
@@ -114,13 +117,15 @@ def fit(settings: Settings, given: Given, clock: Clock, memory: Memory | None = 
         Says when it must end, if it must, and shows how far it is.
     memory : Memory or None
         The checkpoint of the run.
+    workers : Workers or None
+        Who trains. None: this process.
     """
     streams = Streams.of(settings.seed)
     read = read_table(settings, given)
     aside = set_aside(
         settings.policy, read.table, read.codes, read.classes, given.X_cal, given.y_cal, streams.calibration
     )
-    everyone = rehearse(settings, aside, read.prices, given, streams.split, clock)
+    everyone = replace(rehearse(settings, aside, read.prices, given, streams.split, clock), workers=workers)
     sample = _sample(settings, everyone)
     task = make_task(settings, sample, aside.classes, read.max_stages)
 

@@ -14,7 +14,7 @@ from emsco.data.splits import Folds
 from emsco.data.table import Rows, StackedTable, Table
 from emsco.exceptions import InvalidParameterError, SuspiciousColumnWarning
 from emsco.fitting.clock import Clock
-from emsco.fitting.timing import TimedTrainer, Timing
+from emsco.fitting.timing import TimedTrainer, Timing, Workers
 from emsco.prices.amounts import amounts_of
 from emsco.prices.errors import ErrorPrices
 from emsco.prices.prices import PriceList
@@ -50,6 +50,8 @@ class Rehearsal:
         Times what is encoded and trained.
     errors : ErrorPrices or None
         If errors have prices, stages give the label of least expected price.
+    workers : Workers or None
+        Who trains. None: this process.
     """
 
     table: Table
@@ -61,6 +63,7 @@ class Rehearsal:
     learn: Rows = field(default_factory=lambda: slice(None))
     clock: Clock = field(default_factory=Clock)
     errors: ErrorPrices | None = None
+    workers: Workers | None = None
     _encoded: dict[str, list[tuple[Problem, Encoder]]] = field(default_factory=dict)
     _trainers: dict[str, list[StageTrainer | None]] = field(default_factory=dict)
 
@@ -140,11 +143,16 @@ class Rehearsal:
         whole = everyone if self.crosses else 0 if recipe.is_batched(problem) else folds[0]
         if recipe.estimator is None or recipe.kind is not None:
             n_jobs = n_threads(n_jobs)
+        if self.workers is not None:
+            n_jobs = self.workers.n_threads
         return Timing(recipe, problem, folds[:n_folds], whole, n_jobs, self.clock.speed)
 
     def timed(self, trainer: StageTrainer, recipe: Recipe, *, n_jobs: int, n_folds: int | None = None) -> TimedTrainer:
-        """Return a trainer on the clock."""
-        return TimedTrainer(trainer, self.clock, self.timing(recipe, n_jobs=n_jobs, n_folds=n_folds))
+        """Return a trainer on the clock; if there are workers, it has them train."""
+        timing = self.timing(recipe, n_jobs=n_jobs, n_folds=n_folds)
+        if self.workers is not None:
+            trainer = self.workers.trainer(trainer, timing)
+        return TimedTrainer(trainer, self.clock, timing, patient=self.workers is not None)
 
     def crossed(self, recipe: Recipe, *, seed: int, n_jobs: int, n_folds: int | None = None) -> TimedTrainer:
         """Return what trains and judges feature sets on all folds, or on the first ones; it has no models to deploy."""
@@ -194,8 +202,9 @@ class Rehearsal:
                 learn = np.append(learn, table.n_rows + np.arange(self.judges[0].n_rows))
             table, codes = StackedTable(table, self.judges[0]), np.concatenate([codes, self.judges[1]])
         return Rehearsal(
-            table, codes, self.n_classes, self.prices, None, learn=learn, clock=self.clock, errors=self.errors
-        )
+            table, codes, self.n_classes, self.prices, None, learn=learn, clock=self.clock, errors=self.errors,
+            workers=self.workers,
+        )  # fmt: skip
 
     def _problem(
         self, train: Rows, judges: Table, rows: Rows, judged: IntArray, encoding: str

@@ -35,10 +35,10 @@ from emsco.fitting.promising import promise_of_each
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable
 from emsco.fitting.settings import Settings, read_settings
 from emsco.fitting.training import train_sets
-from emsco.prices.prices import check_validation_size
+from emsco.prices.prices import PriceList, check_validation_size
 from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
-from emsco.scoring.objectives import PAPER, check_objectives, measure
+from emsco.scoring.objectives import PAPER, Aims, check_objectives, measure
 from emsco.scoring.ranking import norm
 from emsco.scoring.rejection import RejectRule, as_rule
 from emsco.scoring.tally import Tally
@@ -232,15 +232,15 @@ def _judged(deployed: Deployed, judge: Judge, clock: Clock) -> Front:
         reached[i] = left[::-1].cumsum()[::-1]
         confusion[i] = answers.confusion(rule, task.n_classes)
     thresholds = front.thresholds if deployed.policy.tunes else None
-    return replace(_counted(front, task, reached, confusion), thresholds=thresholds)
+    return replace(counted(front, task.prices, task.aims, reached, confusion), thresholds=thresholds)
 
 
-def _counted(front: Front, task: Task, reached: IntArray, confusion: IntArray) -> Front:
+def counted(front: Front, prices: PriceList, aims: Aims | None, reached: IntArray, confusion: IntArray) -> Front:
     """Return the designs of a front, in their order, with the figures of other counts and nothing else of it."""
-    designs, prices, aims = front.designs, task.prices, task.aims
+    designs = front.designs
     ticks = prices.stage_ticks(acquired_sets(designs)[0])
     tally = Tally(
-        n_samples=task.y.size,
+        n_samples=int(confusion[0].sum()),
         reached=reached,
         n_conclusive=confusion[:, :, :-1].sum(axis=(1, 2)),
         n_correct=np.trace(confusion, axis1=1, axis2=2),
@@ -255,7 +255,7 @@ def _counted(front: Front, task: Task, reached: IntArray, confusion: IntArray) -
     values = np.column_stack([figures.coverage, accuracy, figures.mean_cost])
     if aims is not None and tally.values is not None:
         values = np.where(np.array(aims.names) == "accuracy", accuracy[:, None], tally.values)
-    fitness = norm(task.measure(tally))
+    fitness = norm(measure(tally) if aims is None else aims.measure(tally))
     for array in (accuracy, figures.coverage, figures.mean_cost, fitness, reached, values):
         array.setflags(write=False)
     return Front(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from emsco.checks import check_cache_bytes, check_flag, check_n_jobs, check_seed, check_time_limit
+from emsco.checks import CLIENT, check_cache_bytes, check_flag, check_n_jobs, check_seed, check_time_limit
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import Costs
 from emsco.promises.policy import ThresholdPolicy, policy_of
@@ -86,7 +86,7 @@ def read_settings(parameters: Mapping[str, Any]) -> Settings:
     policy = policy_of(values["threshold"])
     check_learning(values["encoding"], values["C"])
     return Settings(
-        given=dict(parameters),
+        given={name: value for name, value in parameters.items() if name != CLIENT},
         from_preset=from_preset,
         policy=policy,
         costs=values["costs"],

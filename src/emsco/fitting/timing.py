@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from emsco.stages.logistic import training_seconds
 from emsco.stages.problem import Problem
 from emsco.stages.recipe import Recipe
 
+_ON_WORKERS = 20.0  # the same on the workers of a cluster, if nobody looks: each time, they wait for the last one
 _AT_ONCE = 0.7  # seconds of training between two looks at the clock, about
 _PER_CELL = 2e-6  # seconds that an unknown learner takes for a cell of the table, until it is measured
 _PER_CALL = 1e-3  # seconds that it takes to begin to train
@@ -68,13 +69,22 @@ class Timing:
         """Return how long it will take to make the model of each set."""
         return self.speed.of(self.kind) * self.expected(feature_sets, of_models=True)
 
+    def one_by_one(self, feature_sets: FeatureSets, *, of_models: bool = False) -> FloatArray:
+        """Return how long the training of each set, or of its model, takes on one core."""
+        return self.speed.of(self.kind) * self._one_by_one(feature_sets, self._rows(of_models))
+
     def expected(self, feature_sets: FeatureSets, *, of_models: bool = False) -> FloatArray:
         """Return how long each set, or its model, takes on a usual machine."""
-        n_columns = self.problem.columns(feature_sets).sum(axis=1).astype(np.float64)
-        rows = ((self.whole,) if self.whole else ()) if of_models else self.folds
-        one_by_one = sum((self._fit(n, n_columns) for n in rows), np.zeros(len(feature_sets)))
+        rows = self._rows(of_models)
         n_beside = len(feature_sets) * (1 if self.kind in ("logistic", "large") else len(rows))
-        return one_by_one / min(self.n_jobs, max(n_beside, 1))
+        return self._one_by_one(feature_sets, rows) / min(self.n_jobs, max(n_beside, 1))
+
+    def _rows(self, of_models: bool) -> tuple[int, ...]:
+        return ((self.whole,) if self.whole else ()) if of_models else self.folds
+
+    def _one_by_one(self, feature_sets: FeatureSets, rows: tuple[int, ...]) -> FloatArray:
+        n_columns = self.problem.columns(feature_sets).sum(axis=1).astype(np.float64)
+        return sum((self._fit(n, n_columns) for n in rows), np.zeros(len(feature_sets)))
 
     def _fit(self, n_rows: int, n_columns: FloatArray) -> FloatArray:
         """Return how long one fit takes on one core."""
@@ -92,6 +102,20 @@ class Timing:
         return _SOLVER * n_rows * n_columns * n_classes
 
 
+class Workers(Protocol):
+    """Other processes that train feature sets; ``emsco.cluster`` has those of Dask."""
+
+    @property
+    def n_threads(self) -> int:
+        """Threads of all of them."""
+
+    def in_words(self) -> str:
+        """Return what is there and what has been done."""
+
+    def trainer(self, trainer: StageTrainer, timing: Timing) -> StageTrainer:
+        """Return a trainer whose work is done by them, with the same results."""
+
+
 class TimedTrainer:
     """A trainer on the clock; what it trains is the same as without.
 
@@ -102,6 +126,8 @@ class TimedTrainer:
     trainer : StageTrainer
     clock : Clock
     timing : Timing
+    patient : bool
+        Whether more is trained between two looks at the clock, unless there is a limit.
 
     Attributes
     ----------
@@ -109,8 +135,9 @@ class TimedTrainer:
         As given.
     """
 
-    def __init__(self, trainer: StageTrainer, clock: Clock, timing: Timing) -> None:
+    def __init__(self, trainer: StageTrainer, clock: Clock, timing: Timing, *, patient: bool = False) -> None:
         self._trainer = trainer
+        self._patient = patient
         self.clock = clock
         self.timing = timing
         self.memory_dtype = trainer.memory_dtype
@@ -119,8 +146,9 @@ class TimedTrainer:
         """Train each set, a second's worth at a time."""
         memory = np.empty(len(feature_sets), dtype=self.memory_dtype)
         start, n_jobs = 0, self.timing.n_jobs
+        at_once = _ON_WORKERS if self._patient and not self.clock.is_limited else _AT_ONCE
         while start < len(feature_sets):
-            n_soon = int(np.searchsorted(np.cumsum(self.timing.seconds(feature_sets[start:])), _AT_ONCE))
+            n_soon = int(np.searchsorted(np.cumsum(self.timing.seconds(feature_sets[start:])), at_once))
             if not self.clock.speed.knows(self.timing.kind):
                 n_soon = 1  # nobody knows how long it takes
             part = feature_sets[start : start + max(n_soon // n_jobs, 1) * n_jobs]

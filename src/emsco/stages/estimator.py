@@ -1,6 +1,7 @@
 """Any scikit-learn classifier as a stage: one clone per feature set, trained in parallel."""
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cache, cached_property, partial
 from typing import Any
 import zlib
@@ -47,6 +48,12 @@ class EstimatorTrainer:
         self._n_jobs = n_jobs
         self.n_validation = n = problem.n_validation
         self.memory_dtype = np.dtype([("confidence", np.float64, (n,)), ("label", np.uint8, (n,))])
+
+    def alone(self) -> "EstimatorTrainer":
+        """Return the same trainer with one process, to be sent to another one."""
+        other = copy(self)
+        other._n_jobs = 1
+        return other
 
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
         """Return the outcomes of each set, which are stored unchanged."""

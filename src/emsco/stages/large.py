@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ _PILOT_STEPS = 30
 _STEPS = 60
 _TOLERANCE = 1e-7  # of the weights
 _HALVINGS = 30
-_FLAT = 1e-10  # of the curvature, where nothing says how large the sum of all intercepts is
+FLAT = 1e-10  # of the curvature, where nothing says how large the sum of all intercepts is
 _KNOWN_BYTES = 2**29  # of outcomes that are kept
 
 
@@ -48,7 +49,7 @@ class LargeLogisticTrainer:
         self, problem: Problem, starts: IntArray, n_judges: IntArray, *, C: float = 1.0, n_jobs: int = 1
     ) -> None:
         self._Z, self._y = problem.train, problem.y_train
-        self._columns = problem.columns
+        self._columns_of = problem.columns
         self._n_classes = problem.n_classes
         self._n_logits = 1 if problem.n_classes == 2 else problem.n_classes
         self._starts = starts
@@ -58,10 +59,16 @@ class LargeLogisticTrainer:
         self._known: OrderedDict[bytes, tuple[NDArray[np.float32], NDArray[np.uint8]]] = OrderedDict()
         self.memory_dtype = np.dtype((np.float64, (starts.size, self._n_logits, len(self._Z) + 1)))
 
+    def alone(self) -> "LargeLogisticTrainer":
+        """Return the same trainer with one thread, to be sent to another process."""
+        other = copy(self)
+        other._n_jobs, other._known = 1, OrderedDict()
+        return other
+
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
         """Return the weights of each set: without each of the folds, then of all rows; the intercepts last."""
         memory = np.zeros(len(feature_sets), dtype=self.memory_dtype)
-        columns = [np.flatnonzero(self._columns(units)) for units in feature_sets]
+        columns = [np.flatnonzero(self._columns_of(units)) for units in feature_sets]
 
         def task(i: int) -> bool:
             theta, converged = self._solve(columns[i])
@@ -78,7 +85,7 @@ class LargeLogisticTrainer:
         keys = [np.packbits(units).tobytes() for units in feature_sets]
         new = [i for i, key in enumerate(keys) if key not in self._known]
         with ThreadpoolController().limit(limits=1, user_api="blas"), ThreadPoolExecutor(self._n_jobs) as pool:
-            said = list(pool.map(lambda i: self._outcomes(self._columns(feature_sets[i]), memory[i]), new))
+            said = list(pool.map(lambda i: self._outcomes(self._columns_of(feature_sets[i]), memory[i]), new))
         own = {keys[i]: outcome for i, outcome in zip(new, said, strict=True)}
         confidence = np.empty((len(keys), int(self._n_judges.sum())))
         label = np.empty(confidence.shape, dtype=np.uint8)
@@ -91,7 +98,7 @@ class LargeLogisticTrainer:
 
     def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
         """Return the models of all rows."""
-        columns = self._columns(feature_sets)
+        columns = self._columns_of(feature_sets)
         return [LogisticModel(t[-1, :, :-1][:, c], t[-1, :, -1]) for t, c in zip(memory, columns, strict=True)]
 
     def _outcomes(self, columns: BoolArray, theta: FloatArray) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
@@ -100,7 +107,7 @@ class LargeLogisticTrainer:
         own = np.flatnonzero(columns)
         weights, done = theta[..., np.append(own, -1)], 0
         for fold, rows in _chunks(self._starts[:-1], self._starts[:-1] + self._n_judges):
-            P = _probabilities(weights[fold] @ self._extended(own, rows))
+            P = probabilities(weights[fold] @ self._extended(own, rows))
             if self._n_logits == 1:
                 P = np.concatenate([1 - P, P])
             here = slice(done, done + P.shape[1])
@@ -117,9 +124,9 @@ class LargeLogisticTrainer:
         curvature = np.zeros((n_folds, begin.size, begin.size))
         for fold, rows in _chunks(self._starts[:-1], self._starts[1:]):
             X = self._extended(columns, rows)
-            _add_curvature(_probabilities(begin @ X), X, curvature[fold])
+            add_curvature(probabilities(begin @ X), X, curvature[fold])
         whole = curvature.sum(axis=0)
-        ridge = np.diag(penalty.ravel() + _FLAT * n_rows)
+        ridge = np.diag(penalty.ravel() + FLAT * n_rows)
         factors = [cho_factor(whole - part + ridge) for part in curvature] + [cho_factor(whole + ridge)]
         theta, before = np.repeat(begin[None], n_folds + 1, axis=0), np.inf
         for _ in range(_STEPS):
@@ -144,10 +151,10 @@ class LargeLogisticTrainer:
         theta[:, -1] = np.log(shares[1] / shares[0]) if self._n_logits == 1 else np.log(np.maximum(shares, 1e-9))
         loss = _loss(theta, X, targets, penalty)
         for _ in range(_PILOT_STEPS):
-            P = _probabilities(theta @ X)
+            P = probabilities(theta @ X)
             gradient = (P - targets) @ X.T + penalty * theta
-            curvature = np.diag(penalty.ravel() + _FLAT * y.size)
-            _add_curvature(P, X, curvature)
+            curvature = np.diag(penalty.ravel() + FLAT * y.size)
+            add_curvature(P, X, curvature)
             step = cho_solve(cho_factor(curvature), gradient.ravel()).reshape(theta.shape)
             for _ in range(_HALVINGS):
                 tried = _loss(theta - step, X, targets, penalty)
@@ -166,7 +173,7 @@ class LargeLogisticTrainer:
         for fold, rows in _chunks(self._starts[:-1], self._starts[1:]):
             X = self._extended(columns, rows)
             margins = (theta.reshape(-1, m) @ X).reshape(n, n_logits, -1)
-            rest = _probabilities(margins) - self._targets(self._y[rows])
+            rest = probabilities(margins) - self._targets(self._y[rows])
             rest[fold] = 0.0
             gradient += rest.reshape(n * n_logits, -1) @ X.T
         return gradient.reshape(theta.shape)
@@ -191,7 +198,7 @@ def _chunks(starts: IntArray, stops: IntArray) -> list[tuple[int, slice]]:
     ]
 
 
-def _probabilities(margins: FloatArray) -> FloatArray:
+def probabilities(margins: FloatArray) -> FloatArray:
     """Return the probabilities of margins (..., n_logits, n_rows): of one logit, that of the second class."""
     if margins.shape[-2] == 1:
         return np.asarray(1 / (1 + np.exp(-np.clip(margins, -500, 500))))
@@ -199,7 +206,7 @@ def _probabilities(margins: FloatArray) -> FloatArray:
     return np.asarray(powers / powers.sum(axis=-2, keepdims=True))
 
 
-def _add_curvature(P: FloatArray, X: FloatArray, out: FloatArray) -> None:
+def add_curvature(P: FloatArray, X: FloatArray, out: FloatArray) -> None:
     """Add the second derivatives of the loss of some rows."""
     m = len(X)
     for a, p in enumerate(P):

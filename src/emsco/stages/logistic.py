@@ -79,7 +79,7 @@ class LogisticTrainer:
     """
 
     def __init__(self, problem: Problem, *, C: float = 1.0, n_jobs: int = 1, products: bool = False) -> None:
-        self._problem = problem
+        self._columns_of = problem.columns
         self._pairs = np.triu_indices(len(problem.train), 1) if products else None
         self._train = self._extended(problem.train)
         self._validation = self._extended(problem.validation)
@@ -99,6 +99,12 @@ class LogisticTrainer:
         other = copy(self)
         other._ridge = 1.0 / C
         other._pool = None
+        return other
+
+    def alone(self) -> "LogisticTrainer":
+        """Return the same trainer with one thread, to be sent to another process."""
+        other = copy(self)
+        other.n_jobs, other._pool = 1, None
         return other
 
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
@@ -154,7 +160,7 @@ class LogisticTrainer:
         weights = [(t[:, :-1][:, c], t[:, -1]) for t, c in zip(memory, columns, strict=True)]
         if self._pairs is None:
             return [LogisticModel(*each) for each in weights]
-        n_columns = self._problem.columns(feature_sets).sum(axis=1).tolist()
+        n_columns = self._columns_of(feature_sets).sum(axis=1).tolist()
         return [product_model(n, *w) if n else LogisticModel(*w) for n, w in zip(n_columns, weights, strict=True)]
 
     def _extended(self, columns: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -163,7 +169,7 @@ class LogisticTrainer:
         return np.vstack([columns, *products, np.ones((1, columns.shape[1]))])
 
     def _columns(self, feature_sets: FeatureSets) -> NDArray[np.bool_]:
-        columns = self._problem.columns(feature_sets)
+        columns = self._columns_of(feature_sets)
         if self._pairs is None:
             return columns
         return np.hstack([columns, columns[:, self._pairs[0]] & columns[:, self._pairs[1]]])

@@ -42,23 +42,38 @@ class Problem:
         for array in (self.train, self.y_train, self.validation, self.y_validation, self.unit_columns):
             array.setflags(write=False)
 
-    def columns(self, feature_sets: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return the encoded columns that sets of units yield, (..., n_encoded)."""
-        owner, has_owner = self._owners
-        return np.asarray(feature_sets[..., owner] & has_owner)
-
     @cached_property
-    def _owners(self) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-        """Return the unit of each encoded column, of which there is one at most, and whether it has one."""
+    def columns(self) -> "ColumnsOf":
+        """Function of sets of units: the encoded columns that they yield."""
         owner, has_owner = np.zeros(len(self.train), dtype=np.intp), np.zeros(len(self.train), dtype=np.bool_)
         units, columns = np.nonzero(self.unit_columns)
         owner[columns], has_owner[columns] = units, True
-        return owner, has_owner
+        return ColumnsOf(owner, has_owner)
 
     @property
     def n_validation(self) -> int:
         """Number of validation samples."""
         return int(self.y_validation.size)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnsOf:
+    """Sets of units -> the encoded columns that they yield.
+
+    Attributes
+    ----------
+    owner : ndarray of shape (n_encoded,)
+        The unit of each column, of which there is one at most.
+    has_owner : ndarray of shape (n_encoded,)
+        Whether it has one.
+    """
+
+    owner: NDArray[np.intp]
+    has_owner: NDArray[np.bool_]
+
+    def __call__(self, feature_sets: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which columns, (..., n_encoded)."""
+        return np.asarray(feature_sets[..., self.owner] & self.has_owner)
 
 
 def unit_membership(encoder: Encoder, prices: PriceList) -> NDArray[np.bool_]:
