@@ -17,6 +17,8 @@ from emsco.datasets import (
     load_heart_failure,
     load_pima,
     load_spambase,
+    make_cube,
+    make_cube_context,
     make_synthetic30,
 )
 from emsco.prices.prices import resolve
@@ -195,3 +197,46 @@ def test_old_names_give_the_same_data_and_warn_with_the_new_name(old, new):
         bunch = old(as_frame=False)
     assert caught[0].filename == __file__
     assert_array_equal(bunch.data, new(as_frame=False).data)
+
+
+def test_the_bits_of_a_class_are_where_it_says_and_all_else_is_noise():
+    cube = make_cube(16_000, n_features=12, random_state=3)
+    X, y = cube.data.to_numpy(), cube.target.to_numpy()
+    assert np.bincount(y).tolist() == [2_000] * 8
+    centre = np.full((8, 12), 0.5)
+    for c in range(8):
+        centre[c, c : c + 3] = [int(bit) for bit in f"{c:03b}"]
+    means = np.array([X[y == c].mean(axis=0) for c in range(8)])
+    assert abs(means - centre).max() < 0.04  # six standard errors
+    assert abs((X - centre[y]).std() - 0.3) < 0.01
+
+
+def test_a_context_says_which_block_tells_the_class_and_nothing_of_the_class():
+    cube = make_cube_context(8_000, random_state=3, as_frame=False)
+    shown, blocks, y = cube.data[:, :5], cube.data[:, 5:].reshape(8_000, 5, 10), cube.target
+    context = shown.argmax(axis=1)
+    told, others = blocks[np.arange(8_000), context], blocks[np.arange(8_000), (context + 1) % 5]
+    means = np.array([[part[y == c].mean(axis=0) for c in range(8)] for part in (told, others)])
+    bits = np.array([[int(bit) for bit in f"{c:03b}"] for c in range(8)])
+    own = means[0][np.arange(8)[:, None], np.arange(8)[:, None] + np.arange(3)]
+    assert abs(own - bits).max() < 0.12  # the noise hides the context of a few points
+    assert abs(means[1] - 0.5).max() < 0.12
+    shares = np.array([np.bincount(y[context == c], minlength=8) for c in range(5)]) / 1_600
+    assert abs(shares - 1 / 8).max() < 0.06
+    prices = resolve(cube.prices, cube.feature_names)
+    assert (prices.n_units, prices.total, prices.unit_columns[0]) == (51, 51, (0, 1, 2, 3, 4))
+
+
+@pytest.mark.parametrize("make", [make_cube, make_cube_context])
+def test_cubes_follow_their_seed(make):
+    first, again, other = make(80, random_state=1), make(80, random_state=1), make(80, random_state=2)
+    assert_array_equal(first.data.to_numpy(), again.data.to_numpy())
+    assert (first.data.to_numpy() != other.data.to_numpy()).any()
+    arrays = make(80, random_state=1, as_frame=False)
+    assert_array_equal(arrays.data, first.data.to_numpy())
+    assert first.feature_names == arrays.feature_names == list(first.data)
+
+
+def test_a_cube_has_room_for_its_classes():
+    with pytest.raises(ValueError, match="at least 10; got 9"):
+        make_cube(n_features=9)

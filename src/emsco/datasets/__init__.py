@@ -3,6 +3,7 @@
 from emsco.datasets.australian_credit import fetch_australian_credit as fetch_australian_credit
 from emsco.datasets.australian_credit import load_australian_credit
 from emsco.datasets.cost_sensitive import load_cost_sensitive
+from emsco.datasets.cube import make_cube, make_cube_context
 from emsco.datasets.heart_disease import load_heart_disease
 from emsco.datasets.heart_failure import load_heart_failure
 from emsco.datasets.pima import load_pima
@@ -19,5 +20,7 @@ __all__ = [
     "load_pima",
     "load_spambase",
     "load_thyroid",
+    "make_cube",
+    "make_cube_context",
     "make_synthetic30",
 ]
