@@ -9,10 +9,12 @@ import pytest
 
 from emsco import EMSCOClassifier, Evolution
 from emsco.datasets import load_heart_failure
+from emsco.designs.branched import Branched, BranchFigures, Route
 from emsco.exceptions import InvalidParameterError, MissingDependencyError, NoSuchPointError
 from emsco.prices.prices import resolve
 from emsco.scoring.front import FrontPoint, make_front
 from emsco.scoring.intervals import binomial_interval
+from emsco.scoring.rejection import RejectRule
 from emsco.scoring.tally import Tally
 from emsco.scoring.words import describe
 from tests.classifiers import fixed
@@ -414,3 +416,42 @@ def test_limits_that_nothing_keeps_leave_the_fittest_in_use(fitted):
         clf.fit(HEART.data, HEART.target)
     assert clf.point_ == 0
     assert len(clf.decide(HEART.data)) == 299
+
+
+def branched_front():
+    """A front of two chains and one design that branches, with figures by branch."""
+    chains = front()
+    figures = BranchFigures(
+        reached=np.array([[6, 4], [4, 0]]),
+        n_conclusive=np.array([5, 4]),
+        n_correct=np.array([3, 3]),
+        paid=np.array([[3.0, 8.0], [3.0, 3.0]]),
+    )
+    route = Route("cut", 0, (0,), cuts=(5.5,), n_branches=2)
+    rules = (RejectRule(((0.9,), (0.6,))), RejectRule(((0.5,),)))
+    branched = Branched(np.array([[0, -1, 1], [0, -1, -1]]), route, rules, ("shared", "shared"), figures)
+    designs = chains.designs.copy()
+    designs[1] = branched.summary
+    return dataclasses.replace(chains, designs=designs, branched=(None, branched, None)), branched
+
+
+def test_a_front_carries_designs_that_branch():
+    mixed, branched = branched_front()
+    assert mixed[1].branched is branched
+    assert mixed[0].branched is None
+    assert mixed.n_stages[1] == 2
+    assert mixed[[1, 2]].branched == (branched, None)
+    assert mixed[[0, 2]].branched == ()
+    assert mixed.to_frame()["branches"].tolist() == [1, 2, 1]
+    assert "then by age: [1] blood; [2] nothing more; never sex" in mixed.to_text(width=300)
+    assert "then by age: [1] blood" in " ".join(mixed.shortlist().to_text(200).split())
+
+
+def test_the_interval_of_the_cost_of_a_design_that_branches_is_that_of_its_rows():
+    mixed, _ = branched_front()
+    paid = np.repeat([3.0, 8.0, 3.0], [2, 4, 4])
+    margin = 1.959963984540054 * paid.std(ddof=1) / np.sqrt(10)
+    low, high = mixed.interval("cost")
+    assert (low[1], high[1]) == pytest.approx((paid.mean() - margin, paid.mean() + margin))
+    unknown = dataclasses.replace(mixed, branched=(None, dataclasses.replace(mixed.branched[1], figures=None), None))
+    assert np.isnan(unknown.interval("cost")[0]).tolist() == [False, True, False]

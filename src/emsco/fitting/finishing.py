@@ -10,7 +10,8 @@ from emsco.fitting.clock import Clock
 from emsco.fitting.forecast import n_placed
 from emsco.fitting.limited import LimitedPace
 from emsco.fitting.timing import Timing
-from emsco.scoring.front import Front, spread
+from emsco.scoring.choice import spread
+from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
 from emsco.search.base import TimeUpError
 from emsco.search.chains import MOST_LOOKED_FOR, SHORTLIST, Sureness, finest, merged, orders

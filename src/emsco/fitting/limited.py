@@ -16,8 +16,8 @@ from emsco.fitting.forecast import ordering_seconds, point_seconds, search_secon
 from emsco.fitting.proxy import Proxy
 from emsco.fitting.settings import Settings
 from emsco.fitting.timing import Timing
-from emsco.scoring.choice import choose_point
-from emsco.scoring.front import Front, spread
+from emsco.scoring.choice import choose_point, spread
+from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
 from emsco.search.base import Search, TimeUpError
 from emsco.search.bestfirst import CHAINS, BestFirst

@@ -217,7 +217,7 @@ def _errors(front: "Front", figure: str) -> FloatArray:
         cost = _errors(front, "cost") / front.total_price if front.total_price > 0 else np.zeros(len(front))
         return np.asarray(_errors(front, "coverage") + _errors(front, "accuracy") + cost)
     if figure == "cost":
-        return mean_and_error(front.left, front.paid)[1]
+        return mean_and_error(*front.visits)[1]
     n_hits, n = front.n_correct, front.n_conclusive
     if figure == "coverage":
         n_hits, n = front.n_conclusive, np.full(len(front), front.n_samples)
@@ -245,3 +245,20 @@ def _to_four_digits(value: float, *, upwards: bool) -> float:
     """Return a number of four digits that is not below, or not above, a value."""
     with localcontext(prec=4, rounding=ROUND_CEILING if upwards else ROUND_FLOOR):
         return float(+Decimal(repr(float(value))))
+
+
+def spread(front: "Front", n_points: int) -> NDArray[np.intp]:
+    """Return up to ``n_points`` points with distinct designs that represent the front.
+
+    A third have the best combined scores, a third are the fittest, and the others are spread evenly over the costs.
+    """
+    by_score = np.argsort(-front.combined, kind="stable")
+    first = np.unique(front.designs[by_score], axis=0, return_index=True)[1]
+    points = by_score[np.sort(first)]  # for each design, the point with the best score
+    if points.size <= n_points:
+        return points
+    best, others = np.split(points, [n_points // 3])
+    fittest, others = np.split(others[np.argsort(-front.fitness[others], kind="stable")], [n_points // 3])
+    others = others[np.argsort(front.mean_cost[others], kind="stable")]
+    even = np.linspace(0, others.size - 1, n_points - best.size - fittest.size).round().astype(np.intp)
+    return np.concatenate([best, fittest, others[even]])

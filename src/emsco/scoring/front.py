@@ -8,10 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray, IntArray
+from emsco.designs.branched import Branched
 from emsco.designs.operators.elitism import best_first
 from emsco.designs.partition import acquired_sets, stage_counts
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import PriceList
+from emsco.scoring.branches import with_branches
+from emsco.scoring.certificate import Certificate
 from emsco.scoring.choice import LIMITS, check_choice, knee_of, order_points, points_within, simplest_of
 from emsco.scoring.classes import precision_of, recall_intervals, recall_of, worst_recall
 from emsco.scoring.intervals import binomial_intervals, check_level, mean_intervals
@@ -23,34 +26,11 @@ from emsco.scoring.rejection import rule_of
 from emsco.scoring.shortlist import Shortlist, shortlist_of
 from emsco.scoring.tables import front_frame, front_text
 from emsco.scoring.tally import Tally
-from emsco.scoring.thresholds import rule_words
+from emsco.scoring.thresholds import rule_words, rules_words
+from emsco.scoring.words import describe, describe_branched
 
 if TYPE_CHECKING:
     from emsco.scoring.display import FrontDisplay
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """What an exact search did.
-
-    Attributes
-    ----------
-    n_designs : int
-        Designs in the space.
-    n_walked : int
-        Designs looked at.
-    n_ruled_out : int
-        Designs proven to be strictly dominated, or to share the vector of one looked at.
-    seconds : float
-    proven : bool
-        Whether every design was looked at or ruled out: the frontier is the true one.
-    """
-
-    n_designs: int
-    n_walked: int
-    n_ruled_out: int
-    seconds: float
-    proven: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +45,7 @@ class FrontPoint:
     n_stages: int
     n_ties: int
     values: FloatArray
+    branched: Branched | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +103,9 @@ class Front:
         Standard errors by which a point may be worse than buying everything and counts as no worse.
     outlook : Outlook or None
         What to expect on new rows of the point that is no worse, if it was chosen so.
+    branched : tuple of Branched or None
+        Of each point its branches, None if it is a chain; empty if all are. The row in ``designs`` then is a summary,
+        ``reached`` adds up the branches, and ``paid`` is that of the dearest one.
     """
 
     designs: IntArray
@@ -147,11 +131,21 @@ class Front:
     n_wrong_with_everything: int = 0
     margin: float = 1.0
     outlook: Outlook | None = None
+    branched: tuple[Branched | None, ...] = ()
 
     @property
     def n_stages(self) -> IntArray:
-        """Number of stages of each design."""
-        return stage_counts(self.designs)
+        """Number of stages of each design; of one that branches, those of its deepest branch."""
+        counts = stage_counts(self.designs)
+        for i, branched in enumerate(self.branched):
+            counts[i] = counts[i] if branched is None else branched.n_stages
+        return counts
+
+    def in_words(self, point: int) -> str:
+        """Return what a point buys, stage by stage, in words."""
+        branched = self.branched[point] if self.branched else None
+        names = self.feature_names
+        return describe(self.designs[point], names) if branched is None else describe_branched(branched, names)
 
     @property
     def extra(self) -> dict[str, FloatArray]:
@@ -163,6 +157,8 @@ class Front:
         """Return when a point gives a label, in words; None if it has no thresholds of its own."""
         if self.thresholds is None:
             return None
+        if self.branched and (branched := self.branched[point]) is not None:
+            return rules_words(branched, self.classes)
         n_stages = max(int(self.designs[point].max()) + 1, 1)
         return rule_words(rule_of(self.thresholds[point].tolist(), n_stages), n_stages, self.classes)
 
@@ -186,13 +182,17 @@ class Front:
             int(self.n_stages[index]),
             int(self.n_ties[index]),
             self.values[index],
+            self.branched[index] if self.branched else None,
         )
 
     def _select(self, points: NDArray[np.intp]) -> "Front":
         names = (name for name in _PER_POINT if getattr(self, name) is not None)
         arrays: dict[str, Any] = {name: _frozen(getattr(self, name)[points]) for name in names}
         outlook = self.outlook if points.size == len(self) else None  # its point may not be among these
-        return replace(self, ties=tuple(self.ties[i] for i in points), outlook=outlook, **arrays)
+        branched = tuple(self.branched[i] for i in points) if self.branched else ()
+        if not any(branched):
+            branched = ()
+        return replace(self, ties=tuple(self.ties[i] for i in points), outlook=outlook, branched=branched, **arrays)
 
     def interval(self, figure: str, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return the lower and upper ends of the confidence intervals of a figure, on the validation rows.
@@ -219,7 +219,7 @@ class Front:
             unknown = (self._unknown, self._unknown)
             return unknown if self.confusion is None else recall_intervals(self.confusion, level)
         if figure in ("cost", "mean_cost"):
-            return mean_intervals(self.left, self.paid, level)
+            return mean_intervals(*self.visits, level)
         raise InvalidParameterError(f"figure must be coverage, accuracy, recall or cost; got {figure!r}.")
 
     @property
@@ -236,6 +236,14 @@ class Front:
     def left(self) -> IntArray:
         """Validation samples that leave at each stage, with or without a label, (n_points, n_stages)."""
         return -np.diff(self.reached, axis=1, append=0)
+
+    @property
+    def visits(self) -> tuple[NDArray[Any], FloatArray]:
+        """Validation samples that leave somewhere, and what they have paid by then: a column per stage and branch.
+
+        Of a point that branches both are NaN if its figures by branch are not known.
+        """
+        return with_branches(self.left, self.paid, self.branched) if self.branched else (self.left, self.paid)
 
     @property
     def recall(self) -> FloatArray:
@@ -264,7 +272,7 @@ class Front:
 
     def by_price_of_errors(self) -> PriceSteps:
         """Return from which multiple of the prices of errors on which point costs least, tests and errors together."""
-        return price_steps(self.mean_cost, self.total, self.designs, self.feature_names)
+        return price_steps(self.mean_cost, self.total, self.in_words)
 
     @property
     def _unknown(self) -> FloatArray:
@@ -451,23 +459,6 @@ class Front:
         ``_low`` and ``_high`` are the ends of 95 % confidence intervals, see ``interval``.
         """
         return front_frame(self)
-
-
-def spread(front: Front, n_points: int) -> NDArray[np.intp]:
-    """Return up to ``n_points`` points with distinct designs that represent the front.
-
-    A third have the best combined scores, a third are the fittest, and the others are spread evenly over the costs.
-    """
-    by_score = np.argsort(-front.combined, kind="stable")
-    first = np.unique(front.designs[by_score], axis=0, return_index=True)[1]
-    points = by_score[np.sort(first)]  # for each design, the point with the best score
-    if points.size <= n_points:
-        return points
-    best, others = np.split(points, [n_points // 3])
-    fittest, others = np.split(others[np.argsort(-front.fitness[others], kind="stable")], [n_points // 3])
-    others = others[np.argsort(front.mean_cost[others], kind="stable")]
-    even = np.linspace(0, others.size - 1, n_points - best.size - fittest.size).round().astype(np.intp)
-    return np.concatenate([best, fittest, others[even]])
 
 
 _PER_POINT = (

@@ -1,5 +1,7 @@
 """Confidence intervals of figures."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,7 +40,7 @@ def binomial_intervals(
 
 
 def mean_intervals(
-    left: NDArray[np.int64], paid: NDArray[np.float64], level: float = 0.95
+    left: NDArray[Any], paid: NDArray[np.float64], level: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the ends of the normal confidence intervals of mean costs; parameters as in ``mean_and_error``."""
     from scipy.special import ndtri
@@ -48,15 +50,13 @@ def mean_intervals(
     return np.maximum(mean - margin, 0.0), mean + margin
 
 
-def mean_and_error(
-    left: NDArray[np.int64], paid: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def mean_and_error(left: NDArray[Any], paid: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return mean costs and their standard errors.
 
     Parameters
     ----------
     left : ndarray of shape (n_designs, n_stages)
-        Rows that leave at each stage, with or without a label.
+        Rows that leave at each stage, with or without a label; NaN if unknown.
     paid : ndarray of shape (n_designs, n_stages)
         Total paid by then.
     """

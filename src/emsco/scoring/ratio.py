@@ -1,15 +1,14 @@
 """Which point of a front is best if errors cost more, or less, than their prices."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from emsco.arrays import FloatArray, IntArray
+from emsco.arrays import FloatArray
 from emsco.data.table import data_frame
 from emsco.markup import Sheet
-from emsco.scoring.words import describe
 
 
 @dataclass(frozen=True)
@@ -104,12 +103,12 @@ def best_by_multiple(tests: FloatArray, errors: FloatArray) -> list[tuple[float,
     return steps
 
 
-def price_steps(tests: FloatArray, total: FloatArray, designs: IntArray, names: tuple[str, ...]) -> PriceSteps:
+def price_steps(tests: FloatArray, total: FloatArray, in_words: Callable[[int], str]) -> PriceSteps:
     """Return the best point by the price of errors, from the money of all points for tests, and in total."""
     errors = np.maximum(total - tests, 0.0)
     return PriceSteps(
         tuple(
-            PriceStep(multiple, i, float(tests[i]), float(errors[i]), describe(designs[i], names))
+            PriceStep(multiple, i, float(tests[i]), float(errors[i]), in_words(i))
             for multiple, i in best_by_multiple(tests, errors)
         )
     )

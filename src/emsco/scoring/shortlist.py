@@ -13,7 +13,7 @@ from emsco.data.table import data_frame
 from emsco.exceptions import InvalidParameterError
 from emsco.markup import Sheet
 from emsco.scoring.choice import no_worse
-from emsco.scoring.words import NEVER_FOUND, describe, tenths, tenths_of_worst
+from emsco.scoring.words import NEVER_FOUND, tenths, tenths_of_worst
 
 if TYPE_CHECKING:
     from emsco.scoring.front import Front
@@ -84,7 +84,7 @@ class Shortlist(Sequence[Pick]):
                 "point": points,
                 "reason": [pick.reason for pick in self.picks],
                 **figures,
-                "design": [describe(design, front.feature_names) for design in front.designs[points]],
+                "design": [front.in_words(i) for i in points],
             }
         )
 
@@ -109,7 +109,7 @@ class Shortlist(Sequence[Pick]):
             worst = [tenths_of_worst(front.worst_recall[i])] if by_class else []
             extra = [f"{name} {values[i]:.4g}" for name, values in front.extra.items()]
             extra += [f"{name} {said[k]}" for name, said in facts.items()]
-            design, when = describe(front.designs[i], front.feature_names), front.when_labelled(i)
+            design, when = front.in_words(i), front.when_labelled(i)
             words = [pick.reason, f"{design} ({', '.join(extra)})" if extra else design]
             words += [f"{when[0].upper()}{when[1:]}."] if when else []
             figures = [f"{front.mean_cost[i]:,.2f}", tenths(front.coverage[i]), tenths(front.accuracy[i]), *worst]

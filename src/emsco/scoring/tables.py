@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from emsco.data.table import data_frame
 from emsco.markup import line_width
 from emsco.scoring.classes import class_columns
-from emsco.scoring.words import describe, percent
+from emsco.scoring.words import percent
 
 if TYPE_CHECKING:
     from emsco.scoring.front import Front
@@ -23,7 +23,7 @@ def front_text(front: "Front", most: int, width: int | None) -> str:
             f"{i:5d}  {point.fitness:7.3f}  {point.n_stages:6d}  {percent(point.coverage):>8}  "
             f"{percent(point.accuracy):>8}  {point.mean_cost:10,.2f}  "
         ) + "".join(f"{values[i]:{room}.4g}  " for values, room in extra.values())
-        design = with_facts(describe(point.design, front.feature_names), [], front, i)
+        design = with_facts(front.in_words(i), [], front, i)
         room = max(width - len(figures), 10)
         lines.append(figures + (design if len(design) <= room else design[: room - 3] + "..."))
     if len(front) > most:
@@ -51,13 +51,15 @@ def front_frame(front: "Front") -> Any:
         *early, last = front.thresholds.T
         figures |= {f"early_threshold{f'_{j + 1}' if j else ''}": bars for j, bars in enumerate(early)}
         figures["last_threshold"] = last
+    branches = {} if not front.branched else {"branches": [1 if b is None else b.n_branches for b in front.branched]}
     return data_frame(
         {
             "stages": front.n_stages,
+            **branches,
             **figures,
             **front.extra,
             "fitness": front.fitness,
             "ties": front.n_ties,
-            "design": [describe(design, front.feature_names) for design in front.designs],
+            "design": [front.in_words(i) for i in range(len(front))],
         }
     )

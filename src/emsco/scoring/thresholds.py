@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from emsco.designs.branched import Branched
+from emsco.designs.partition import stage_counts
 from emsco.scoring.rejection import NEVER, RejectRule
 
 
@@ -37,6 +39,18 @@ def rule_words(rule: RejectRule, n_stages: int, classes: Sequence[Any]) -> str:
         return f"early exit at {_share(first)} confidence; {final}{rest}"
     steps = RejectRule.of((bars[:-1] if last <= any_top else bars).tolist()).in_words(classes)
     return f"a label needs {steps}; {rest}"
+
+
+def rules_words(branched: Branched, classes: Sequence[Any]) -> str:
+    """Return when a design that branches gives a label: once, if all branches say the same.
+
+    A branch whose rows leave at the root has one stage.
+    """
+    depths = stage_counts(branched.rows).tolist()
+    said = [rule_words(rule, depth, classes) for rule, depth in zip(branched.rules, depths, strict=True)]
+    if len(set(said)) == 1:
+        return said[0]
+    return "; ".join(f"[{b + 1}] {words}" for b, words in enumerate(said))
 
 
 def _share(bar: float) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from emsco.arrays import IntArray
+from emsco.designs.branched import Branched
 
 
 def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
@@ -27,6 +28,28 @@ def describe(design: IntArray, feature_names: tuple[str, ...]) -> str:
         return "nothing"
     never = never_bought(design, feature_names)
     return f"{bought}; never {in_brief(never)}" if never else bought
+
+
+def describe_branched(branched: Branched, feature_names: tuple[str, ...]) -> str:
+    """Return a design that branches in words, with a number for each branch.
+
+    Examples
+    --------
+    >>> from emsco.designs.branched import Route
+    >>> route = Route("cut", unit=0, columns=(0,), cuts=(54.5,), n_branches=2)
+    >>> rows = np.array([[0, 1, -1, -1], [0, -1, -1, -1]])
+    >>> describe_branched(Branched(rows, route, (), ("shared", "shared")), ("age", "blood", "sex", "scan"))
+    'age, then by age: [1] blood; [2] nothing more; never sex, scan'
+    """
+    names = np.array(feature_names, dtype=object)
+    parts = []
+    for b, row in enumerate(branched.rows):
+        stages = [", ".join(names[row == j]) for j in range(1, int(row.max()) + 1)]
+        parts.append(f"[{b + 1}] {' | '.join(stages) or 'nothing more'}")
+    read = "leaning" if branched.route.kind == "leaning" else feature_names[branched.route.unit]
+    never = never_bought(branched.summary, feature_names)
+    rest = f"; never {in_brief(never)}" if never else ""
+    return f"{', '.join(names[branched.root])}, then by {read}: {'; '.join(parts)}{rest}"
 
 
 def never_bought(design: IntArray, feature_names: tuple[str, ...]) -> list[str]:

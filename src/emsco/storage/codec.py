@@ -25,7 +25,8 @@ from emsco.prices.errors import resolve_errors
 from emsco.prices.prices import PriceList, resolve
 from emsco.promises.guarantee import Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
-from emsco.scoring.front import Certificate, Front, stages_paid
+from emsco.scoring.certificate import Certificate
+from emsco.scoring.front import Front, stages_paid
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE
 from emsco.scoring.rejection import RejectRule
 from emsco.stages.base import StageModel

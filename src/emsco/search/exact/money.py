@@ -15,7 +15,7 @@ from emsco.arrays import BoolArray, IntArray
 from emsco.designs.partition import count_solutions
 from emsco.exceptions import SpaceTooLargeError
 from emsco.prices.prices import to_ticks
-from emsco.scoring.front import Certificate
+from emsco.scoring.certificate import Certificate
 from emsco.scoring.judge import Judge
 
 _MOST_UNITS = 10

@@ -10,7 +10,8 @@ import numpy as np
 from emsco.arrays import IntArray
 from emsco.designs.partition import count_solutions
 from emsco.exceptions import InvalidParameterError, SpaceTooLargeError
-from emsco.scoring.front import Certificate, Front, make_front
+from emsco.scoring.certificate import Certificate
+from emsco.scoring.front import Front, make_front
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.objectives import PAPER
 from emsco.scoring.ranking import pareto_rank
