@@ -150,6 +150,8 @@ def test_a_quiet_service_logs_only_problems(folder, capsys):
         ("/models/mixed/next", {}), ("/models/mixed/next", {"values": {"age": 50}, "explain": True}),
         ("/models/mixed/next", {"values": {"agee": 1}}), ("/models/mixed/next", {"values": []}),
         ("/models/nothing/next", {}), ("/models/mixed/next/", {}), ("/models/a%2Fb/next", {}),
+        ("/models/mixed/decide", {"rows": [{"age": 50}, {}]}), ("/models/mixed/decide", {"rows": [{"agee": 1}]}),
+        ("/models/mixed/decide?keep=age", {"rows": [{"age": 50}]}), ("/models/mixed/decide?ids=2", {"rows": []}),
     ],
 )  # fmt: skip
 def test_the_short_way_to_a_route_gives_the_same_as_the_long_one(folder, path, body):

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
+from io import BytesIO
 import json
 import os
 from pathlib import Path
@@ -11,10 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
+from threading import Thread
 import time
 
 import httpx2
+import pandas as pd
 import pytest
+
+from tests.service.conftest import HEART
 
 PATIENCE = 120  # seconds: a busy machine is slow, and that is no failure
 
@@ -180,6 +185,39 @@ def test_heads_and_bodies_that_never_end_are_closed(folder, tmp_path, connect):
         )
         assert head.recv(100) == b""
         assert body.recv(100).startswith(b"HTTP/1.1 503")
+
+
+def test_a_long_body_arrives_whole_however_it_is_sent(folder, fitted, tmp_path, connect):
+    frame = pd.concat([HEART.data] * 90, ignore_index=True)
+    body = frame.to_csv(index=False).encode()
+    assert len(body) > 2**20  # more than is taken before the route asks for it
+    head = b"POST /models/heart/decide HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/csv\r\n"
+    whole = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    parts = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in split(body, 100_003))
+    chunked = head + b"Transfer-Encoding: chunked\r\n\r\n" + parts + b"0\r\n\r\n"
+    wanted = fitted["heart"].decide(frame)
+    with process(folder / "heart.emsco", cwd=tmp_path) as service:
+        connection = connect(service)
+        answers = connection.makefile("rb")
+        for sent in (whole, chunked, whole + chunked, chunked + whole):  # the last two are in one go
+            sending = Thread(target=lambda sent=sent: [connection.sendall(part) for part in split(sent, 70_001)])
+            sending.start()
+            for _ in range(sent.count(head)):
+                found = pd.read_csv(BytesIO(answer_from(answers)))
+                assert found["stage"].tolist() == wanted.stage.tolist()
+                assert found["confidence"].tolist() == pytest.approx(wanted.confidence.tolist(), abs=1e-12)
+            sending.join()
+
+
+def split(data, size):
+    return [data[i : i + size] for i in range(0, len(data), size)]
+
+
+def answer_from(file):
+    """The body of the next answer on a connection."""
+    head = b"".join(iter(file.readline, b"\r\n"))
+    assert head.startswith(b"HTTP/1.1 200"), head
+    return file.read(int(head.lower().partition(b"content-length:")[2].partition(b"\r")[0]))
 
 
 def test_an_endless_head_is_closed(folder, tmp_path, connect):

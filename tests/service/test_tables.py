@@ -230,6 +230,20 @@ def test_large_tables_are_decided_beside_the_event_loop(client, fitted):
     np.testing.assert_array_equal(found["confidence"], fitted["heart"].decide(frame).confidence)
 
 
+@pytest.mark.parametrize(("brief", "n_threads"), [(0.0, 3), (1e9, 1)])
+def test_a_table_is_decided_at_once_if_the_last_one_was_quick(folder, fitted, monkeypatch, brief, n_threads):
+    monkeypatch.setattr("emsco.service.app._BRIEF", brief)
+    frame = pd.concat([HEART.data] * 5, ignore_index=True)
+    body, wanted = body_of(frame, ARROW), fitted["heart"].decide(frame).confidence
+    with serving(folder / "heart.emsco") as client:
+        submitted, submit = [], client.service.pool.submit
+        client.service.pool.submit = lambda *arguments: submitted.append(1) or submit(*arguments)
+        for _ in range(3):
+            np.testing.assert_array_equal(answers_of(post(client, "heart", body, ARROW), ARROW)["confidence"], wanted)
+        assert client.get("/models/heart/live").json()["cases"] == 3 * len(frame)
+    assert len(submitted) == n_threads
+
+
 @pytest.mark.parametrize("kind", ["application/json", "text/csv", ARROW])
 def test_columns_that_are_no_features_are_given_back_on_request(client, fitted, kind):
     frame = TABLES["mixed"].iloc[:7].assign(patient=[f"P{i}" for i in range(7)])

@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
+import math
+from time import perf_counter
 from typing import Annotated, Any
 
 from fastapi import FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 
 from emsco import __version__
@@ -40,7 +43,8 @@ from emsco.service.shapes import NextQuestion, Rows
 from emsco.service.shelf import Served
 
 Keep = Annotated[Sequence[str], Query(description="Columns that are no features, to be given back as they are.")]
-_SMALL = 2**15  # bytes of a body that is decided at once; larger ones are left to a thread
+_SMALL = 2**15  # bytes of a table that is decided at once
+_BRIEF = 0.001  # seconds; a larger table is decided at once if it will not take longer, and else by a thread
 
 
 def create_app(service: Service) -> Gate:
@@ -65,11 +69,11 @@ def create_app(service: Service) -> Gate:
     _add_problems(app)
     _add_health(app, service)
     _add_models(app, service)
-    next_question = _add_decisions(app, service)
+    often = _add_decisions(app, service)
     add_inference(app, service)
     add_monitoring(app, service)
     add_pages(app, service)
-    return Gate(app, service, {"next": next_question})
+    return Gate(app, service, often)
 
 
 async def _look_again(service: Service) -> None:
@@ -151,8 +155,8 @@ def _add_models(app: FastAPI, service: Service) -> None:
         return json_response({**describe(served), "trouble": service.shelf.troubles.get(name)})
 
 
-def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
-    """Add the routes; return the one that is asked most often."""
+def _add_decisions(app: FastAPI, service: Service) -> dict[str, Endpoint]:
+    """Add the routes; return them by the last part of their address."""
     limits = service.settings.limits
 
     @app.post(
@@ -175,6 +179,7 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
         return json_response(answer_of(served, session, explained=question.explain, decision_id=decision_id))
 
     binary = {"schema": {"type": "string", "format": "binary"}}
+    paces: dict[tuple[str, str], float] = {}  # seconds per byte that the last table took, by version and format
     formats = {tables.CSV: {"schema": {"type": "string"}}, tables.ARROW: binary}
 
     @app.post(
@@ -193,22 +198,30 @@ def _add_decisions(app: FastAPI, service: Service) -> Endpoint:
         data = await read_body(request, limits)
         served.require(version)
         arguments = (service, served, kind, data, ids, tuple(dict.fromkeys(keep)))
-        if len(data) <= _SMALL:
-            table, decisions, body = _decided(*arguments)
+        pace = (served.version, kind)
+        if len(data) <= max(_SMALL, _BRIEF / paces.get(pace, math.inf)):
+            table, decisions, body, seconds = _decided(*arguments)
         else:
             loop = asyncio.get_running_loop()
-            table, decisions, body = await loop.run_in_executor(service.pool, _decided, *arguments)
-        service.record_table(served, table, decisions)
+            table, decisions, body, seconds = await loop.run_in_executor(service.pool, _decided, *arguments)
+        if len(data) > _SMALL:
+            paces[pace] = seconds / len(data)
         headers = {"Cache-Control": "no-store", "X-Model-Version": served.version}
-        return Response(body, headers=headers, media_type=kind)
+        counting = BackgroundTask(_count_table, service, served, table, decisions)  # the client does not wait for it
+        return Response(body, headers=headers, media_type=kind, background=counting)
 
-    return next_question
+    return {"next": next_question, "decide": decide}
+
+
+async def _count_table(service: Service, served: Served, table: Any, decisions: Decisions) -> None:
+    service.record_table(served, table, decisions)
 
 
 def _decided(
     service: Service, served: Served, kind: str, data: bytes, ids: bool, keep: tuple[str, ...]
-) -> tuple[Any, Decisions, bytes]:
-    """Read a table, decide it, and write the answer in the same format."""
+) -> tuple[Any, Decisions, bytes, float]:
+    """Read a table, decide it, write the answer in the same format, and say how many seconds that took."""
+    began = perf_counter()
     limits = service.settings.limits
     rows = as_shape(parse_json(data), Rows) if kind == JSON else None
     ids = ids or (rows is not None and rows.ids)
@@ -222,5 +235,7 @@ def _decided(
     if ids:
         more = {**more, "id": service.ids_of(served, decisions)}
     if kind == JSON:
-        return table, decisions, tables.to_json(served, decisions, more)
-    return table, decisions, (tables.to_csv if kind == tables.CSV else tables.to_arrow)(decisions, more)
+        body = tables.to_json(served, decisions, more)
+    else:
+        body = (tables.to_csv if kind == tables.CSV else tables.to_arrow)(decisions, more)
+    return table, decisions, body, perf_counter() - began

@@ -20,7 +20,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-Endpoint = Callable[[str, Request], Awaitable[Response]]
+Endpoint = Callable[..., Awaitable[Response]]
 
 OPEN = frozenset({"/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready"})  # without a token
 BUCKETS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)  # seconds
@@ -41,8 +41,8 @@ class Gate:
     app : ASGI application
     service : Service
     often : mapping of str to callable
-        What answers ``POST /models/NAME/KEY``, by key. These also are routes of the application; here they save the way
-        through it, which takes longer than the answer.
+        What answers ``POST /models/NAME/KEY`` without parameters in the address, by key. These also are routes of the
+        application; here they save the way through it, which takes longer than the answer.
     """
 
     def __init__(self, app: App, service: Service, often: Mapping[str, Endpoint] | None = None) -> None:
@@ -84,7 +84,8 @@ class Gate:
 
     async def _respond(self, scope: Scope, receive: Receive, answer: "_Answer") -> None:
         parts = scope["path"].split("/")
-        if len(parts) == 4 and parts[1] == "models" and parts[3] in self._often and scope["method"] == "POST":
+        usual = scope["method"] == "POST" and not scope["query_string"]
+        if usual and len(parts) == 4 and parts[1] == "models" and parts[3] in self._often:
             scope["route_path"] = f"/models/{{name}}/{parts[3]}"
             response = await self._often[parts[3]](parts[2], Request(scope, receive))
             await response(scope, receive, answer)
