@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 import gc
+import socket
 from time import perf_counter
 
 import numpy as np
@@ -97,6 +98,36 @@ async def flood(
     await asyncio.gather(*(run() for _ in range(n_connections)))
     result.seconds = perf_counter() - began
     return result
+
+
+def one_by_one(port: int, request: bytes, n: int) -> tuple[Result, bytes]:
+    """Send a request n times on a connection that waits for each answer; return the last one, too."""
+    result, began = Result(), perf_counter()
+    view = memoryview(bytearray(2**24))
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        for _ in range(n):
+            start = perf_counter()
+            connection.sendall(request)
+            n_bytes, end = 0, None
+            while end is None or n_bytes < end:
+                received = connection.recv_into(view[n_bytes:])
+                if not received:
+                    raise ConnectionError("the connection was closed")
+                n_bytes += received
+                end = end or _end_of(bytes(view[: min(n_bytes, 2**12)]))
+            result.times.append(perf_counter() - start)
+            result.n_failed += bytes(view[9:12]) != b"200"
+    result.seconds = perf_counter() - began
+    return result, bytes(view[:n_bytes]).partition(b"\r\n\r\n")[2]
+
+
+def _end_of(begin: bytes) -> int | None:
+    """Return how long an answer is, if its head is complete."""
+    head, blank, _ = begin.partition(b"\r\n\r\n")
+    if not blank:
+        return None
+    _, _, rest = head.lower().partition(b"content-length:")
+    return len(head) + len(blank) + int(rest.partition(b"\r")[0])
 
 
 async def steady(port: int, requests: Sequence[bytes], *, rate: float, seconds: float, n_connections: int) -> Result:
