@@ -2,13 +2,16 @@
 
 import json
 import os
+import re
 import shutil
 
 import httpx2
+import numpy as np
+import pandas as pd
 from playwright.sync_api import expect, sync_playwright
 import pytest
 
-from emsco import EMSCOClassifier, Prices, load
+from emsco import EMSCOClassifier, MultiStageClassifier, Prices, load
 from tests.report.test_browser import ARGUMENTS, CHROMIUM
 from tests.service.conftest import HEART, HOSTILE, PRICES, mixed_cases
 from tests.service.test_server import process
@@ -192,7 +195,12 @@ def test_the_decision_has_its_reasons_and_can_be_copied_printed_and_changed(open
     assert text == page.inner_text("#text")
     assert f"confidence {100 * answer.confidence:.1f} %" in text or f"has {100 * answer.confidence:.1f} %" in text
     assert "age: 44" in text
+    assert "Decided 20" in text
+    assert page.is_hidden(".record")
     page.emulate_media(media="print")
+    printed = page.inner_text(".record")
+    assert re.fullmatch(r"EMSCO case, model mixed, version \w{16}\. Decided [\d-]{10} [\d:]{5} UTC\. Id: \S+", printed)
+    assert printed.split()[-1] in text
     assert page.is_hidden(".actions")
     assert page.is_visible(".verdict-card")
     assert page.is_visible("#given")
@@ -314,6 +322,15 @@ def test_a_comma_is_no_part_of_a_number_and_an_odd_one_is_asked_back(open_page):
     field.locator("input[inputmode=decimal]").fill("38,1")
     page.click("button.main")
     expect(field.locator(".error")).to_have_text("Write 38.1, with a point.", timeout=30_000)
+    for text, said in {
+        "63,960": "Write 63960 or 63.960: the comma may mean either.",
+        "1,234,567.5": "Write 1234567.5, without commas.",
+        "0,125": "Write 0.125, with a point.",
+        "1 500": "This is not a number.",
+    }.items():
+        field.locator("input[inputmode=decimal]").fill(text)
+        page.click("button.main")
+        expect(field.locator(".error")).to_have_text(said)
     field.locator("input[inputmode=decimal]").fill("-60000000")
     expect(field.locator(".hintline")).to_contain_text("Is that right?")
 
@@ -375,3 +392,33 @@ def test_a_model_with_prices_of_errors_shows_what_its_label_is_expected_to_cost(
     page = open_page("/?model=empty")
     heading(page, "Decision")
     expect(page.locator("#question-lead")).to_have_text("This model buys nothing: every case gets this answer.")
+
+
+def test_a_long_name_with_a_long_value_stays_readable_and_an_unseen_category_is_asked_back(open_page, service):
+    rng = np.random.default_rng(0)
+    name, value = "satisfaction with the bank; asked in writing, in German", "fairly satisfied, and without any remarks"
+    X = pd.DataFrame({"city": rng.choice(list("ABCDEFGH"), 400), name: rng.choice([value, "not at all"], 400)})
+    y = (X["city"] > "D") ^ (X[name] == value) ^ (rng.random(400) < 0.1)
+    MultiStageClassifier([["city"], [name]], threshold=0.99).fit(X, y).save(service.models / "new")
+    (service.models / "new").rename(service.models / "long.emsco")
+    service.wait_until(lambda: httpx2.get(f"{service.url}/models/long").status_code == 200 or None)
+    page = open_page("/?model=long", viewport=PHONE)
+    heading(page, "Stage 1 of 2: city")
+    hint = page.locator("#field-0-hint")
+    expect(hint).to_have_text("Training had A, B, C, D, E and 3 others.")
+    page.fill("#field-0", "a")
+    expect(hint).to_have_text("Is that right? Training had A, B, C, D, E and 3 others.")
+    page.fill("#field-0", "H")
+    expect(hint).to_have_text("Training had A, B, C, D, E and 3 others.")
+    page.fill("#field-0", "X")
+    page.click("button.main")
+    heading(page, f"Stage 2 of 2: {name}")
+    expect(page.locator("#unseen")).to_have_text("Training did not have the value given for city. Is it right?")
+    widths = page.locator(".choices label").evaluate_all("all => all.map((one) => one.clientWidth)")
+    assert min(widths) > 250  # each choice has a line of its own
+    page.check(f"[name=field-0][value='{value}']")
+    page.click("button.main")
+    expect(page.locator("#decision")).to_be_visible(timeout=30_000)
+    assert page.locator("#given dt >> nth=1").evaluate("one => one.clientHeight") < 120
+    page.click("#copy")
+    expect(page.locator("#text")).to_contain_text("Training did not have the value given for city.")

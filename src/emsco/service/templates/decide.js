@@ -47,7 +47,7 @@ async function next() {
     return false;
   }
   if (mine !== asked) return false;
-  answer = found;
+  answer = { ...found, at: new Date() };
   if (found.decision) replaced = found.decision.id; // the case counts once, however often it is corrected
   draw();
   return true;
@@ -57,21 +57,30 @@ async function next() {
 
 const rangeWords = (column) => {
   const unit = column.unit ? ` ${column.unit}` : "";
-  if (column.range) return `Training had ${number(column.range[0])} to ${number(column.range[1])}${unit}.`;
-  if (column.usual) return `Usually ${number(column.usual[0])} to ${number(column.usual[1])}${unit}.`;
+  if (column.range) return `Training had ${plain(column.range[0])} to ${plain(column.range[1])}${unit}.`;
+  if (column.usual) return `Usually ${plain(column.usual[0])} to ${plain(column.usual[1])}${unit}.`;
   return "";
 };
+const plain = (x) => String(Number(x.toPrecision(4))); // as it can be typed: without commas
+
+const SHOWN = 5; // categories
+const categoryWords = ({ categories, n_categories: n }) =>
+  n > SHOWN ? `Training had ${categories.slice(0, SHOWN).join(", ")} and ${plural(n - SHOWN, "other")}.` : "";
+
+const hintWords = (column) => (column.type === "number" ? rangeWords(column) : categoryWords(column));
 
 const isFlag = ({ type, range, whole }) => type === "number" && whole && range && range[0] === 0 && range[1] === 1;
 const choicesOf = (column) => {
   if (isFlag(column)) return ["0", "1"];
   return column.type === "category" && column.n_categories <= 6 ? column.categories : null;
 };
+const LONG = 14; // characters of a choice that has a line of its own on a phone
+const priceWords = (price) => (price ? money(price) : "free");
 
 /** The input of a column: choices, a number with its unit, or text with suggestions; and "not available". */
-function field(column, k) {
+function field(column, k, price) {
   const id = `field-${k}`;
-  const hint = h("p", { class: "hintline", id: `${id}-hint` }, column.type === "number" && !isFlag(column) ? rangeWords(column) : "");
+  const hint = h("p", { class: "hintline", id: `${id}-hint` }, choicesOf(column) ? "" : hintWords(column));
   const error = h("p", { class: "error", id: `${id}-error`, hidden: true });
   const missing = h("input", { type: "checkbox", id: `${id}-missing`, "data-missing": column.name });
   const choices = choicesOf(column);
@@ -80,7 +89,8 @@ function field(column, k) {
   if (choices) {
     const radios = choices.map((value, c) =>
       h("label", null, h("input", { type: "radio", name: id, id: c ? null : id, value, checked: before !== undefined && String(before) === value }), value));
-    entry = h("div", { class: "choices", role: "radiogroup", "aria-labelledby": `${id}-name`, "aria-describedby": `${id}-hint ${id}-error` }, radios);
+    const kind = choices.some((value) => value.length > LONG) ? "choices long" : "choices";
+    entry = h("div", { class: kind, role: "radiogroup", "aria-labelledby": `${id}-name`, "aria-describedby": `${id}-hint ${id}-error` }, radios);
   } else {
     const numeric = column.type === "number";
     const input = h("input", {
@@ -88,7 +98,7 @@ function field(column, k) {
       list: numeric ? null : `${id}-list`, maxlength: numeric ? null : 4096, "aria-describedby": `${id}-hint ${id}-error`,
       value: before === undefined ? null : String(before),
     });
-    if (numeric) input.addEventListener("input", () => drawOdd(column, input, hint));
+    input.addEventListener("input", () => drawOdd(column, input, hint));
     const list = numeric ? null : h("datalist", { id: `${id}-list` }, (column.categories || []).map((value) => h("option", { value })));
     entry = [input, list, column.unit ? h("span", { class: "unit" }, column.unit) : null];
   }
@@ -98,7 +108,8 @@ function field(column, k) {
     for (const input of inputs()) input.disabled = missing.checked;
   };
   missing.addEventListener("change", sync);
-  const about = column.description ? h("span", { class: "about" }, ` ${column.description}`) : null;
+  const said = [column.description, price === undefined ? null : `(${priceWords(price)})`].filter(Boolean).join(" ");
+  const about = said ? h("span", { class: "about" }, ` ${said}`) : null;
   const name = choices
     ? h("span", { class: "name", id: `${id}-name` }, column.name, about)
     : h("label", { class: "name", for: id }, column.name, about);
@@ -114,6 +125,9 @@ function field(column, k) {
 
 /** What is wrong with the text of a number; nothing if it is one. */
 function wrongNumber(text) {
+  const plainer = text.replaceAll(",", "");
+  if (/^[+-]?[1-9]\d{0,2},\d{3}$/.test(text)) return `Write ${plainer} or ${text.replace(",", ".")}: the comma may mean either.`;
+  if (/^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?$/.test(text)) return `Write ${plainer}, without commas.`;
   if (/^[+-]?\d+,\d+$/.test(text)) return `Write ${text.replace(",", ".")}, with a point.`;
   return Number.isFinite(Number(text)) ? "" : "This is not a number.";
 }
@@ -126,12 +140,15 @@ function isOdd({ range, usual }, value) {
   return value < low - more || value > high + more;
 }
 
-/** Say if a number is beyond what training had; it is taken all the same. */
+/** Whether a category is one that training did not have; a list that is cut says nothing. */
+const isUnseen = ({ categories, n_categories: n }, text) => n === categories.length && !categories.includes(text);
+
+/** Say if a value is none that training had; it is taken all the same. */
 function drawOdd(column, input, hint) {
   const text = input.value.trim();
-  const odd = text !== "" && isOdd(column, Number(text));
+  const odd = text !== "" && (column.type === "number" ? isOdd(column, Number(text)) : isUnseen(column, text));
   hint.classList.toggle("odd", odd);
-  hint.textContent = odd ? `Is that right? ${rangeWords(column)}` : rangeWords(column);
+  hint.textContent = odd ? `Is that right? ${hintWords(column)}` : hintWords(column);
 }
 
 function drawQuestion() {
@@ -146,9 +163,9 @@ function drawQuestion() {
   let k = 0;
   const groups = features.map((feature) => {
     const wanted = feature.columns.filter((column) => acquire.columns.includes(column.name));
-    const fields = wanted.map((column) => field(column, k++));
     const single = wanted.length === 1 && wanted[0].name === feature.name;
-    return single ? fields : h("fieldset", { class: "panel-of" }, h("legend", null, `${feature.name} (${money(feature.price)})`), fields);
+    const fields = wanted.map((column) => field(column, k++, single && several ? feature.price : undefined));
+    return single ? fields : h("fieldset", { class: "panel-of" }, h("legend", null, `${feature.name} (${priceWords(feature.price)})`), fields);
   });
   const last = acquire.stage === acquire.stages - 1;
   byId("form").replaceChildren(
@@ -303,6 +320,7 @@ function drawDecision() {
     card,
     ...[promiseWords(decision)].filter(Boolean),
     ...drawReasons(explanation),
+    h("p", { class: "record" }, `${caseWords()}. ${timeWords()}. Id: ${decision.id}`),
     h(
       "div", { class: "actions" },
       h("button", { type: "button", class: "main", id: "new-case", onclick: () => begin(model.name) }, "New case"),
@@ -338,11 +356,16 @@ function truthForm(decision) {
 
 const given = (name) => (name in known.values && known.values[name] !== null ? String(known.values[name]) : "not available");
 
+const caseWords = () => `EMSCO case, model ${model.name}, version ${answer.version}`;
+const timeWords = () => `Decided ${answer.at.toISOString().slice(0, 16).replace("T", " ")} UTC`;
+const unseenWords = () => `Training did not have the value given for ${answer.unseen.join(", ")}.`;
+
 /** The case as text, for a record or a mail. */
 function caseText() {
   const { decision, explanation } = answer;
   const lines = [
-    `EMSCO case, model ${model.name}, version ${answer.version}`,
+    caseWords(),
+    timeWords(),
     decision.label === null ? `No label; best guess: ${decision.best_guess}` : `Decision: ${decision.label}`,
     verdictWords(decision, explanation),
     `After stage ${decision.stage + 1} of ${model.stages.length}, ${money(decision.cost)} paid`,
@@ -359,6 +382,7 @@ function caseText() {
   });
   lines.push("", "Contributions:");
   for (const feature of explanation.features) lines.push(`  ${feature.feature}: ${contributionWords(feature, String(explanation.probabilities[0].label))}`);
+  if (answer.unseen) lines.push("", unseenWords());
   if (decision.promise) lines.push("", ...decision.promise.text);
   lines.push("", `Id: ${decision.id}`);
   return lines.join("\n").replaceAll("\u00a0", " ");
@@ -404,7 +428,8 @@ function drawPath() {
   const isCrossed = (place, bar) => bar !== null && Math.abs(y(bar) - place + 4) < 9; // a text by a dashed line
   const marks = stages.map(({ at, bar, label }, j) => {
     const [above, below] = [y(at) - 12, y(at) + 24];
-    const place = y(at) > box.top + 26 && (!isCrossed(above, bar) || below > box.bottom) ? above : below;
+    const fits = [above, below, below + 14].filter((place) => place > box.top + 4 && place < box.bottom);
+    const place = fits.find((spot) => !isCrossed(spot, bar)) ?? above;
     return [
       s("circle", { class: "stop", r: 6, cx: x(j), cy: y(at) }),
       s("text", { class: "at", x: x(j), y: place, "text-anchor": "middle" }, cut(String(label), 12)),
@@ -453,7 +478,7 @@ function drawSoFar() {
 function drawUnseen() {
   const { unseen } = answer;
   byId("unseen").hidden = !unseen;
-  byId("unseen").textContent = unseen ? `Training did not have the value given for ${unseen.join(", ")}. Is it right?` : "";
+  byId("unseen").textContent = unseen ? `${unseenWords()} Is it right?` : "";
 }
 
 function draw() {

@@ -22,7 +22,7 @@ function drawTiles(live) {
   );
 }
 
-const evidenceWords = (x) => (x < 1e-3 ? "almost none" : x > 1000 ? "overwhelming" : `${number(x)} of 1`);
+const evidenceWords = (x) => (x < 1e-3 ? "almost none" : x > 1000 ? "overwhelming" : `${x.toLocaleString("en", { maximumSignificantDigits: 2 })} of 1`);
 
 function drawWatches(live) {
   const { watches, reason, false_alarms: rate } = live;
@@ -99,8 +99,9 @@ function drawColumns({ columns }) {
     h("tbody", null, columns.length
       ? columns.map(({ name, unavailable, unseen, shift }) =>
           h(
-            "tr", null, h("th", { scope: "row" }, name), h("td", null, percent(unavailable)), h("td", null, percent(unseen)),
-            h("td", null, shift === null ? "" : `${shift > 0 ? "+" : ""}${shift.toFixed(2)}`),
+            "tr", null, h("th", { scope: "row" }, name),
+            h("td", { "data-label": heads[1] }, percent(unavailable)), h("td", { "data-label": heads[2] }, percent(unseen)),
+            h("td", { "data-label": heads[3] }, shift === null ? "" : `${shift > 0 ? "+" : ""}${shift.toFixed(2)}`),
           ))
       : h("tr", null, h("td", { colspan: 4 }, "No values yet."))),
   );
