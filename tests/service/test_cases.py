@@ -216,6 +216,20 @@ def test_a_category_that_training_did_not_have_is_named(client):
     assert client.post("/models/mixed/next", json={"values": known}).json()["unseen"] == ["country"]
 
 
+@pytest.mark.parametrize(
+    ("question", "field"),
+    [
+        ({"values": {"agee": 1}}, "values.agee"),
+        ({"values": {"age": 1}, "unavailable": ["age"]}, "values.age"),
+        ({"values": []}, "values"),
+    ],
+)
+def test_a_wrong_value_is_named_by_its_field(client, question, field):
+    answer = client.post("/models/mixed/next", json=question)
+    assert answer.status_code == 422
+    assert [error["field"] for error in answer.json()["errors"]] == [field]
+
+
 def test_every_problem_with_a_body_says_which_field_or_that_it_is_the_body(client):
     answer = client.post("/models/mixed/next", json={"values": {"age": "old"}})
     assert answer.status_code == 422

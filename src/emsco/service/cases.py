@@ -6,7 +6,7 @@ from typing import Any
 from emsco.data.encoding import CategoryCode
 from emsco.deployed.explain import Explanation, explain
 from emsco.deployed.session import Accept, Acquire, Reject, Session
-from emsco.exceptions import shown
+from emsco.exceptions import EmscoError, SessionError, shown
 from emsco.service.bodies import check_number, check_texts
 from emsco.service.problems import ProblemError
 from emsco.service.settings import Limits
@@ -24,7 +24,10 @@ def known_values(served: Served, question: NextQuestion, limits: Limits) -> dict
     missing = [column for name in unavailable for column in _columns_of(served, name)]
     twice = sorted(column for column in missing if values.get(column) is not None)
     if twice:
-        raise ProblemError(422, f"values and unavailable both have {', '.join(twice)}; give each column once.")
+        found = [{"field": f"values.{column}", "detail": "unavailable has it, too"} for column in twice]
+        raise ProblemError(
+            422, f"values and unavailable both have {', '.join(twice)}; give each column once.", errors=found
+        )
     return {**values, **dict.fromkeys(missing)}
 
 
@@ -35,14 +38,19 @@ def _columns_of(served: Served, name: str) -> list[str]:
 
 def walk(served: Served, values: Mapping[str, Any]) -> Session:
     """Return the session of a case after all that is known of it."""
+    unknown = [name for name in values if name not in served.columns]
     session = served.model.session()
-    if isinstance(session.step(), Acquire):
-        if values:
+    try:
+        if not isinstance(session.step(), Acquire):  # nothing is bought: decided before any value
+            if unknown:
+                raise SessionError(f"there is no column {shown(unknown[0])}.")
+        elif values:
             session.give(values)
-        return session
-    unknown = [name for name in values if name not in served.columns]  # nothing is bought: decided before any value
-    if unknown:
-        raise ProblemError(422, f"there is no column {shown(unknown[0])}.")
+    except EmscoError as error:
+        if not unknown:
+            raise
+        found = [{"field": f"values.{name[:100]}", "detail": "the model has no such column"} for name in unknown[:20]]
+        raise ProblemError(422, str(error), errors=found) from None
     return session
 
 
@@ -60,9 +68,6 @@ def answer_of(served: Served, session: Session, *, explained: bool, decision_id:
                 "paid": served.paid[stage - 1] if stage else 0.0,
                 **({} if saves is None else {"saves": saves}),
             }
-            saves = getattr(session.step(), "saves", None)  # of models with prices of errors
-            if saves is not None:
-                answer["acquire"]["saves"] = saves
         case Accept(label, confidence, cost, stage):
             answer["decision"] = _decision(served, label, label, confidence, stage, cost, decision_id)
         case Reject(confidence, cost, stage, best_guess):

@@ -167,9 +167,12 @@ def _check_types(schema: Any) -> None:
         kind = field.type.value_type if types.is_dictionary(field.type) else field.type
         text = types.is_string(kind) or types.is_large_string(kind)
         if not (text or is_arrow_number(kind) or types.is_boolean(kind) or types.is_null(kind)):
-            raise ProblemError(
-                422, f"column {shown(field.name)} holds {shown(str(field.type))}; send numbers, booleans or text."
-            )
+            held = shown(str(field.type))
+            raise _of_column(field.name, f"column {shown(field.name)} holds {held}; send numbers, booleans or text.")
+
+
+def _of_column(name: str, said: str) -> ProblemError:
+    return ProblemError(422, said, errors=[{"field": name[:100], "detail": said}])
 
 
 def check_names(served: Served, names: Sequence[str], limits: Limits, keep: Sequence[str] | None = None) -> None:
@@ -189,7 +192,7 @@ def check_names(served: Served, names: Sequence[str], limits: Limits, keep: Sequ
         raise ProblemError(422, f"the model has no column {few}; leave them out{hint}.", errors=found)
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
-        raise ProblemError(422, f"the column {shown(twice)} comes twice; send it once.")
+        raise _of_column(twice, f"the column {shown(twice)} comes twice; send it once.")
 
 
 def _checked(served: Served, table: Any, limits: Limits) -> Any:
@@ -203,12 +206,13 @@ def _checked(served: Served, table: Any, limits: Limits) -> Any:
         if types.is_dictionary(field.type):
             longest = max((_longest(chunk.dictionary) for chunk in column.chunks), default=0)
             if longest * table.num_rows > _MOST_TEXT:
-                raise ProblemError(422, f"the categories of column {shown(field.name)} are too long for so many rows.")
+                said = f"the categories of column {shown(field.name)} are too long for so many rows."
+                raise _of_column(field.name, said)
         else:
             longest = max((_longest(chunk) for chunk in column.chunks), default=0)
         if longest > 4 * limits.text:  # bytes
-            raise ProblemError(
-                422,
+            raise _of_column(
+                field.name,
                 f"a value of column {shown(field.name)} has {longest:,} bytes; at most {limits.text:,} characters are "
                 "read. Is it a file by mistake?",
             )
@@ -230,8 +234,8 @@ def arranged(served: Served, table: Any) -> Any:
     bought = {model.column_names[c] for stage in model.stages for c in stage.new_columns}
     absent = sorted(bought - set(table.schema.names))
     if absent:
-        raise ProblemError(
-            422, f"the columns {', '.join(absent[:5])} are missing; send them (missing cells are allowed)."
+        raise _of_column(
+            absent[0], f"the columns {', '.join(absent[:5])} are missing; send them (missing cells are allowed)."
         )
     empty = pyarrow.nulls(table.num_rows, pyarrow.float64())
     names = model.column_names
