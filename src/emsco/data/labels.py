@@ -109,8 +109,8 @@ def count_classes(codes: NDArray[np.int64], classes: NDArray[Any]) -> NDArray[np
             f"{label!r} ({n})" for label, n in zip(classes[few].tolist(), counts[few].tolist(), strict=True)
         )
         warn(
-            f"the classes {found} have fewer than {_FEW_ROWS} rows: their figures say little, and designs may ignore "
-            "them. Add rows of them, or drop them.",
+            f"fewer than {_FEW_ROWS} rows have the class {found}: figures of so few say little, and designs may ignore "
+            "them. Add rows, or drop these.",
             RareClassWarning,
         )
     return counts

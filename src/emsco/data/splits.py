@@ -30,9 +30,11 @@ def split_rows(
         Labels, to name a class in an error.
     """
     if isinstance(fraction, bool) or not isinstance(fraction, float | np.floating) or not 0 < fraction < 1:
+        is_list = isinstance(fraction, list | tuple)
+        found = f"a list of {len(fraction)}; give the splitter, not its splits" if is_list else shown(fraction)
         raise InvalidParameterError(
             "must be a share of the rows strictly between 0 and 1, such as 1/3, a whole number of folds, such as 5, or "
-            f"(in Python) a splitter; got {shown(fraction)}.",
+            f"(in Python) a splitter; got {found}.",
             parameter="validation",
         )
     counts = count_classes(codes, classes)
