@@ -118,17 +118,44 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter)
 
 
+class _WholeBodies(HttpToolsProtocol):
+    """Gives a body to its route when it is complete or long: waking the route for every part is slow."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._parts: list[bytes] = []  # of the body, that the route has not got
+        self._n_unread = 0  # bytes in them
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._parts, self._n_unread = [], 0
+
+    def on_body(self, body: bytes) -> None:
+        if self.cycle.response_complete:
+            return
+        self._parts.append(body)
+        self._n_unread += len(body)
+        if self._n_unread > _MOST_UNREAD:
+            self._hand_over()
+            self.flow.pause_reading()
+            self.cycle.message_event.set()
+
+    def on_message_complete(self) -> None:
+        self._hand_over()
+        super().on_message_complete()
+
+    def _hand_over(self) -> None:
+        if self._parts:
+            self.cycle.body = b"".join((self.cycle.body, *self._parts))  # type: ignore[assignment]
+            self._parts, self._n_unread = [], 0
+
+
 def _protocol(limits: Limits) -> type[asyncio.Protocol]:
     """Return the HTTP protocol, with limits on connections, and on the head of a request: its time and its length."""
 
-    class Protocol(HttpToolsProtocol):
+    class Protocol(_WholeBodies):
         _patience: asyncio.TimerHandle | None = None  # None: the head is complete
         _n_bytes = 0  # of the head so far
-        _n_unread = 0  # bytes of the body that its route has not got
-
-        def __init__(self, *arguments: Any, **settings: Any) -> None:
-            super().__init__(*arguments, **settings)
-            self._parts: list[bytes] = []  # of the body, unread
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -154,7 +181,6 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self._parts, self._n_unread = [], 0
             if self._patience is None:  # a further request on the same connection
                 self._wait()
 
@@ -163,26 +189,6 @@ def _protocol(limits: Limits) -> type[asyncio.Protocol]:
                 self._patience.cancel()
                 self._patience = None
             super().on_headers_complete()
-
-        def on_body(self, body: bytes) -> None:
-            """Keep a part of a body. Its route wakes when it is complete or long: waking it for every part is slow."""
-            if self.cycle.response_complete:
-                return
-            self._parts.append(body)
-            self._n_unread += len(body)
-            if self._n_unread > _MOST_UNREAD:
-                self._hand_over()
-                self.flow.pause_reading()
-                self.cycle.message_event.set()
-
-        def on_message_complete(self) -> None:
-            self._hand_over()
-            super().on_message_complete()
-
-        def _hand_over(self) -> None:
-            if self._parts:
-                self.cycle.body = b"".join((self.cycle.body, *self._parts))  # type: ignore[assignment]
-                self._parts, self._n_unread = [], 0
 
         def connection_lost(self, exc: Exception | None) -> None:
             if self._patience is not None:
