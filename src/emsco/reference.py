@@ -179,6 +179,37 @@ def walk(
     return conclusive, correct, paid
 
 
+# ---------------------------------------------------------------- designs that branch
+
+
+def walk_branched(
+    designs: Sequence[Design],
+    branches: Sequence[int],
+    outcome: Callable[[int, tuple[int, ...]], Outcome],
+    costs: Sequence[int],
+    bars: Sequence[Sequence[float]],
+    shared: Sequence[tuple[Sequence[int], int]] = (),
+    overhead: int = 0,
+    parallel: bool = False,
+) -> list[tuple[int, float, int, bool, int]]:
+    """Send every sample down a tree: its root is the first stage of all designs, of which each branch goes on with one.
+
+    ``outcome`` is what the classifier of a branch says of every sample, ``bars`` has thresholds by branch and stage.
+    Returns label, confidence and stage of every sample, whether that is confident enough, and what it has paid.
+    """
+    decided = []
+    for sample, branch in enumerate(branches):
+        design, paid = designs[branch], 0
+        for stage in range(stage_count(design)):
+            paid += stage_price(design, stage, costs, shared, overhead, parallel)
+            confidences, labels = outcome(branch, known_features(design, stage))
+            enough = confidences[sample] >= bars[branch][stage]
+            if enough or stage == stage_count(design) - 1:
+                decided.append((labels[sample], confidences[sample], stage, enough, paid))
+                break
+    return decided
+
+
 # ---------------------------------------------------------------- objectives that the user chooses
 
 

@@ -148,7 +148,7 @@ def test_a_class_that_is_never_confident_enough_stays():
     X, y = numbers(2, n=300)
     clf = MultiStageClassifier([0, 0, 1, 1, 2, 2], threshold=0.6).fit(X, y)
     never = RejectRule(((NEVER, 0.6),))
-    confidence, code, stage, conclusive, _ = clf.deployed_.cascade.outcomes(Table(X), range(6), never)
+    confidence, code, stage, conclusive, *_ = clf.deployed_.cascade.outcomes(Table(X), range(6), never)
     assert (stage[code == 0] == 2).all()
     assert_array_equal(conclusive, (code == 1) & (confidence >= 0.6))
 

@@ -31,7 +31,7 @@ def decide(deployed: Deployed, frame: Any) -> Any:
 
     model = deployed.in_use()
     if deployed.named:
-        bought = {deployed.encoder.codes[c].name for stage in deployed.stages for c in stage.new_columns}
+        bought = {deployed.column_names[c] for c in deployed.columns_bought}
         frame = frame[[name for name in frame.columns if str(name) in bought]]
     name = f"emsco-model-{sha256(dumps(model)).hexdigest()}"
     meta = _decided(make_meta(frame), model)

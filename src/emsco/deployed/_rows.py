@@ -118,8 +118,10 @@ def _walk(
     addresses: Array,
     strides: Array,
     single: Array,
+    order: Array,
     start: int,
     stop: int,
+    skip: int,
     numbers: NumberTable,
     new_columns: Array,
     new_starts: Array,
@@ -151,8 +153,12 @@ def _walk(
     last = intercepts.shape[0] - 1
     for first in range(start, stop, BLOCK):
         n = BLOCK if first + BLOCK < stop else stop - first
-        for i in range(n):
-            rows[i] = first + i
+        if order.size:
+            for i in range(n):
+                rows[i] = order[first + i]
+        else:
+            for i in range(n):
+                rows[i] = first + i
         for s in range(last + 1):
             for k in range(new_starts[s], new_starts[s + 1]):
                 c = new_columns[k]
@@ -171,6 +177,8 @@ def _walk(
                 for i in range(n if n_odd else 0):
                     if abs(cells[i]) == np.inf:
                         return np.int64(rows[i]), c
+            if s < skip:
+                continue
             columns = seen[seen_starts[s] : seen_starts[s + 1]]
             margins_of(Z, columns, theta[s], intercepts[s], n, margins)
             if margins.shape[0] > 1:
@@ -230,8 +238,10 @@ def walk(
     addresses: Array,
     strides: Array,
     single: Array,
+    order: Array,
     start: int,
     stop: int,
+    skip: int,
     numbers: NumberTable,
     new_columns: Array,
     new_starts: Array,
@@ -247,7 +257,9 @@ def walk(
     conclusive: Array,
     cost: Array,
 ) -> tuple[int, int]:
-    """Decide the rows start..stop of a table, reading a cell only when its row has bought it.
+    """Decide the rows ``order[start:stop]`` of a table, reading a cell only when its row has bought it.
+
+    An empty order means all rows in theirs. The first ``skip`` stages only buy: their rows are known to go on.
 
     Stage s buys the columns ``new_columns[new_starts[s]:new_starts[s + 1]]`` of the training table, which are encoded
     as ``numbers`` says. The cell of row r in the k-th of all new columns is at ``addresses[k] + r * strides[k]`` in
@@ -268,10 +280,10 @@ def walk(
     least[-1] = -1.0
     margins, chosen, answers = np.empty((3, n_logits, BLOCK))
     row, column = _walk(
-        addresses, strides, single, start, stop, numbers, new_columns, new_starts, seen, seen_starts, theta, intercepts,
-        reached, least, paid, confidence, code, exit_stage, conclusive, cost, np.empty((numbers.n_encoded, BLOCK)),
-        margins, chosen, answers, np.empty((6, BLOCK)), np.empty(BLOCK, dtype=np.int32),
-        np.empty(BLOCK, dtype=np.uint8), np.empty((4, BLOCK), dtype=np.uint64),
+        addresses, strides, single, order, start, stop, skip, numbers, new_columns, new_starts, seen, seen_starts,
+        theta, intercepts, reached, least, paid, confidence, code, exit_stage, conclusive, cost,
+        np.empty((numbers.n_encoded, BLOCK)), margins, chosen, answers, np.empty((6, BLOCK)),
+        np.empty(BLOCK, dtype=np.int32), np.empty(BLOCK, dtype=np.uint8), np.empty((4, BLOCK), dtype=np.uint64),
     )  # fmt: skip
     return row, column
 

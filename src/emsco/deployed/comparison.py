@@ -186,7 +186,7 @@ def compare(
         )
     table = Table(X)
     truth = check_truth(plain_labels(y), models[0].classes, table.n_rows)
-    decisions = [model.decisions(table, model.cascade, model.rule) for model in models]
+    decisions = [model.decided(model.outcomes(table), table) for model in models]
     given = [d.conclusive for d in decisions]
     right = [d.conclusive & (d.label.data == truth) for d in decisions]
     figures = [

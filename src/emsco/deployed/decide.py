@@ -82,6 +82,8 @@ class Decisions:
         Sets of units that rows may have bought.
     set_of : ndarray of shape (n_rows,) or None
         Which of them each row has. None: that of its stage.
+    branch : ndarray of shape (n_rows,) or None
+        The branch that each row follows, if the design branches; ``stage`` then is one of its chain.
     """
 
     label: np.ma.MaskedArray[Any, Any]
@@ -92,13 +94,19 @@ class Decisions:
     index: Any = None
     sets: NDArray[np.bool_] | None = None
     set_of: NDArray[np.intp] | None = None
+    branch: NDArray[np.intp] | None = None
 
     @property
     def bought(self) -> NDArray[np.bool_]:
         """Which units each row has bought, (n_rows, n_units)."""
         if self.sets is None:
             raise InvalidInputError("these decisions do not say what was bought.")
-        return self.sets[self.stage if self.set_of is None else self.set_of]
+        return self.sets[self.exits]
+
+    @property
+    def exits(self) -> NDArray[np.intp]:
+        """Where each row left: its stage, or if the design branches, which of all stages, one branch after another."""
+        return self.stage if self.set_of is None else self.set_of
 
     def __len__(self) -> int:
         return int(self.conclusive.size)
@@ -138,6 +146,8 @@ class Decisions:
         label = pandas.array(self.label.data.tolist())
         label[~self.conclusive] = pandas.NA
         frame.insert(0, "label", label)
+        if self.branch is not None:
+            frame["branch"] = self.branch
         return frame if self.index is None else frame.set_axis(self.index, axis=0)
 
 
@@ -159,6 +169,8 @@ class Outcomes(NamedTuple):
         Whether the row is confident enough for a label.
     cost : ndarray
         What it has paid.
+    branch : ndarray of int or None
+        Which branch it follows, if the design branches.
     """
 
     confidence: FloatArray
@@ -166,6 +178,23 @@ class Outcomes(NamedTuple):
     stage: NDArray[np.intp]
     conclusive: NDArray[np.bool_]
     cost: FloatArray
+    branch: NDArray[np.intp] | None = None
+
+    @classmethod
+    def empty(cls, n_rows: int) -> "Outcomes":
+        """Return arrays to be filled."""
+        return cls(
+            confidence=np.empty(n_rows),
+            code=np.empty(n_rows, dtype=np.intp),
+            stage=np.empty(n_rows, dtype=np.intp),
+            conclusive=np.empty(n_rows, dtype=np.bool_),
+            cost=np.empty(n_rows),
+        )
+
+    def put(self, rows: NDArray[np.intp], values: Sequence[NDArray[Any]]) -> None:
+        """Fill in some rows."""
+        for mine, theirs in zip(self[:5], values, strict=True):
+            mine[rows] = theirs
 
 
 class TrainedCascade:
@@ -205,7 +234,15 @@ class TrainedCascade:
         return TrainedCascade(self._encoder, part, self.paid[:n_stages], **options)
 
     def outcomes(
-        self, table: Table, column_of: Sequence[int | None], threshold: Threshold, *, n_jobs: int | None = None
+        self,
+        table: Table,
+        column_of: Sequence[int | None],
+        threshold: Threshold,
+        *,
+        n_jobs: int | None = None,
+        some: NDArray[np.intp] | None = None,
+        skip: int = 0,
+        into: Outcomes | None = None,
     ) -> Outcomes:
         """Return what becomes of each row.
 
@@ -218,30 +255,34 @@ class TrainedCascade:
         n_jobs : int or None
             Threads, where the compiled walk applies: logistic stages on a large table of numbers. None: one per core.
             The result does not depend on it.
+        some : ndarray of int or None
+            Rows to decide, ascending; the others are not looked at. None: all.
+        skip : int
+            Stages at which no row leaves, whose classifiers are not asked.
+        into : Outcomes or None
+            Where to write, in place of new arrays.
         """
-        rule = as_rule(threshold)
+        rule, found = as_rule(threshold), Outcomes.empty(table.n_rows) if into is None else into
         columns = self._numbers(table, column_of)
         if self._compiled is None or columns is None:
-            probabilities, stage = self.probabilities(table, column_of, rule)
+            chosen = np.arange(table.n_rows) if some is None else some
+            probabilities, stage = self.probabilities(table, column_of, rule, some=some, skip=skip)
             errors = self.row_errors(table, column_of)
+            if some is not None:
+                probabilities, stage, errors = probabilities[some], stage[some], errors and errors.rows(some)
             confidence, code = outcomes_of(probabilities, errors)
             conclusive = rule.confident(confidence, code, stage) & (code < self._n_classes)
             if errors is not None:
                 code = np.where(code < self._n_classes, code, errors.guess(probabilities))
-            return Outcomes(confidence, code, stage, conclusive, self.paid.take(stage))
-        n_rows = table.n_rows
-        found = Outcomes(
-            confidence=np.empty(n_rows),
-            code=np.empty(n_rows, dtype=np.intp),
-            stage=np.empty(n_rows, dtype=np.intp),
-            conclusive=np.empty(n_rows, dtype=np.bool_),
-            cost=np.empty(n_rows),
-        )
+            found.put(chosen, (confidence, code, stage, conclusive, self.paid.take(stage)))
+            return found
+        order = np.empty(0, dtype=np.intp) if some is None else some
+        n_rows = table.n_rows if some is None else some.size
         compiled, bars = self._compiled, rule.matrix(len(self.stages))
 
         def task(start: int) -> None:
             stop = min(start + step, n_rows)
-            arguments = (*columns[:3], start, stop, *compiled, self.paid, bars, *found)
+            arguments = (*columns[:3], order, start, stop, skip, *compiled, self.paid, bars, *found[:5])
             row, column = rows.walk(*arguments)
             if row >= 0:
                 raise InvalidInputError(infinite_cell(self._encoder.codes[column].name, row))
@@ -284,7 +325,7 @@ class TrainedCascade:
             Z = np.empty((self._encoder.n_encoded, part.stop - start))
             for c in owned:
                 if c not in columns:
-                    columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, stage)
+                    columns[c] = bought_column(table, column_of[c], self._encoder.codes[c].name, stage)
                 self._encoder.encode_column(c, columns[c], part, Z)
             priced = None if errors is None else errors.rows(part)
             confidence[part], code[part] = outcomes_of(self._ask(asked.model, Z[asked.encoded_columns].T), priced)
@@ -314,26 +355,36 @@ class TrainedCascade:
         return table.numbers(bought) if self._compiled is not None and len(bought) == len(positions) else None
 
     def probabilities(
-        self, table: Table, column_of: Sequence[int | None], threshold: Threshold
+        self,
+        table: Table,
+        column_of: Sequence[int | None],
+        threshold: Threshold,
+        *,
+        some: NDArray[np.intp] | None = None,
+        skip: int = 0,
     ) -> tuple[FloatArray, NDArray[np.intp]]:
         """Return class probabilities at the exit stage, (n_rows, n_classes), and that stage.
 
-        A row that is never confident leaves at the last stage. Parameters as in ``outcomes``.
+        A row that is never confident leaves at the last stage. Parameters as in ``outcomes``; of rows that are not
+        looked at, the numbers mean nothing.
         """
         probabilities = np.empty((self._n_classes, table.n_rows)).T
         exit_stage = np.empty(table.n_rows, dtype=np.intp)
+        n_rows = table.n_rows if some is None else some.size
         columns: dict[int, NDArray[Any]] = {}
         rule, errors = as_rule(threshold), self.row_errors(table, column_of)
-        for start in range(0, table.n_rows, _ROWS_AT_ONCE):
-            block = slice(start, min(start + _ROWS_AT_ONCE, table.n_rows))
-            waiting = np.arange(block.start, block.stop)
-            read: Rows = block
+        for start in range(0, n_rows, _ROWS_AT_ONCE):
+            block = slice(start, min(start + _ROWS_AT_ONCE, n_rows))
+            waiting = np.arange(block.start, block.stop) if some is None else some[block]
+            read: Rows = block if some is None else waiting
             Z = np.empty((self._encoder.n_encoded, waiting.size))
             for j, stage in enumerate(self.stages):
                 for c in stage.new_columns:
                     if c not in columns:
-                        columns[c] = _column(table, column_of[c], self._encoder.codes[c].name, j)
+                        columns[c] = bought_column(table, column_of[c], self._encoder.codes[c].name, j)
                     self._encoder.encode_column(c, columns[c], read, Z)
+                if j < skip:
+                    continue
                 answers = self._ask(stage.model, Z[stage.encoded_columns].T)
                 if j == len(self.stages) - 1:
                     probabilities[read] = answers
@@ -398,7 +449,8 @@ def _compiled_arguments(encoder: Encoder, stages: Sequence[Stage]) -> tuple[Any,
     )
 
 
-def _column(table: Table, position: int | None, name: str, stage: int) -> NDArray[Any]:
+def bought_column(table: Table, position: int | None, name: str, stage: int) -> NDArray[Any]:
+    """Return a column that a stage buys, or raise if the table does not have it."""
     if position is None:
         raise MissingColumnError(
             f"column {name!r} is not in the table, but rows are still undecided when stage {stage + 1} buys it; add it "

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +50,11 @@ class Result:
         A line per true class: how many rows got each label, and last, how many none.
     amounts, squares : tuple of tuple of float, or None
         Where prices of errors grow with an amount: sums of the amounts of these rows, and of their squares.
+    branches : tuple of int
+        If the design branches, the number of stages of each branch: the figures by stage are those of one branch after
+        another. Empty if it is a chain.
+    silent : tuple of int
+        Then, how many rows of each branch got no label.
     """
 
     answered: tuple[int, ...]
@@ -58,6 +64,8 @@ class Result:
     confusion: tuple[tuple[int, ...], ...]
     amounts: tuple[tuple[float, ...], ...] | None = None
     squares: tuple[tuple[float, ...], ...] | None = None
+    branches: tuple[int, ...] = ()
+    silent: tuple[int, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -82,7 +90,12 @@ class Result:
     @property
     def left(self) -> tuple[int, ...]:
         """Rows that left at each stage, with or without a label."""
-        return (*self.answered[:-1], self.answered[-1] + self.n_rejected)
+        if not self.branches:
+            return (*self.answered[:-1], self.answered[-1] + self.n_rejected)
+        left = list(self.answered)
+        for last, n in zip(accumulate(self.branches), self.silent, strict=True):
+            left[last - 1] += n
+        return tuple(left)
 
     @property
     def recall(self) -> FloatArray:
@@ -138,7 +151,7 @@ def by_objectives(
             np.array([sum(result.answered) for result in results]),
             np.array([sum(result.right) for result in results]),
             np.array([result.mean_cost for result in results]),
-            np.array([len(result.answered) for result in results]),
+            np.array([max(result.branches, default=len(result.answered)) for result in results]),
             confusion[:, :, :-1],
             confusion[:, :, -1],
         )
@@ -358,11 +371,18 @@ def _affordable(front: Front, budget: float, min_coverage: float) -> int | None:
 
 
 def result_of(
-    decisions: Decisions, truth: Any, classes: NDArray[Any], paid: Sequence[float], amounts: FloatArray | None = None
+    decisions: Decisions,
+    truth: Any,
+    classes: NDArray[Any],
+    paid: Sequence[float],
+    amounts: FloatArray | None = None,
+    *,
+    branches: tuple[int, ...] = (),
 ) -> Result:
     """Count what became of rows whose labels are known; with the amounts at risk of the rows, these are summed, too."""
     labels = np.asarray(truth)
-    n_stages, stage, conclusive = len(paid), decisions.stage, decisions.conclusive
+    n_stages, stage, conclusive = len(paid), decisions.exits, decisions.conclusive
+    silent = () if decisions.branch is None else np.bincount(decisions.branch[~conclusive], minlength=len(branches))
     right = conclusive & (decisions.label.data == labels)
     given = np.where(conclusive, np.searchsorted(classes, decisions.label.data), len(classes))
     true = np.searchsorted(classes, labels)
@@ -381,6 +401,8 @@ def result_of(
         confusion=tuple(tuple(row) for row in confusion.tolist()),
         amounts=sums[0],
         squares=sums[1],
+        branches=branches,
+        silent=tuple(map(int, silent)),
     )
 
 
@@ -405,7 +427,7 @@ def check_truth(y: Any, classes: Any, n_rows: int) -> Any:
 
 
 def _record(result: Result) -> dict[str, Any]:
-    return {name: value for name, value in asdict(result).items() if value is not None}
+    return {name: value for name, value in asdict(result).items() if value is not None and value != ()}
 
 
 def _result(record: Mapping[str, Any]) -> Result:
@@ -415,6 +437,8 @@ def _result(record: Mapping[str, Any]) -> Result:
         n_rejected=int(record["n_rejected"]),
         paid=tuple(float(p) for p in record["paid"]),
         confusion=tuple(tuple(int(n) for n in row) for row in record["confusion"]),
+        branches=tuple(int(n) for n in record.get("branches", ())),
+        silent=tuple(int(n) for n in record.get("silent", ())),
         **{
             name: tuple(tuple(float(n) for n in row) for row in record[name])
             for name in ("amounts", "squares")

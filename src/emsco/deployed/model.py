@@ -15,27 +15,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from emsco.arrays import FloatArray, IntArray
 from emsco.data.encoding import Encoder
-from emsco.data.labels import plain_classes, plain_labels
+from emsco.data.labels import plain_classes
 from emsco.data.table import Table
-from emsco.deployed.decide import Decisions, Outcomes, Said, Stage, TrainedCascade
-from emsco.deployed.evaluation import Evaluation, check_truth, result_of
+from emsco.deployed.branching import BranchedCascade, with_rules
+from emsco.deployed.crossroads import Crossroads
+from emsco.deployed.decide import Decisions, Outcomes, Stage, TrainedCascade
+from emsco.deployed.evaluation import Evaluation
+from emsco.deployed.judging import evaluate, promise_loss
 from emsco.deployed.running import check_no_loop, check_run, is_async, run_in_loop, run_in_threads
 from emsco.deployed.savings import Saving
 from emsco.deployed.session import Accept, Acquire, Itinerary, Reject, Session, continue_session
-from emsco.designs.partition import acquired_sets, set_key
+from emsco.designs.branched import Branched
+from emsco.designs.partition import acquired_sets, keys_of
 from emsco.exceptions import InvalidInputError, InvalidParameterError
 from emsco.prices.errors import ErrorPrices
 from emsco.prices.prices import PriceList
 from emsco.promises.guarantee import Promise
-from emsco.promises.loss import LossPromise, check_losses, check_promised
+from emsco.promises.loss import LossPromise
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.front import Front
 from emsco.scoring.objectives import Loss
 from emsco.scoring.outlook import Outlook
 from emsco.scoring.rejection import RejectRule, as_rule
 from emsco.stages.base import StageModel
-
-_ANSWERS_BYTES = 2**30  # of what stages say, that an evaluation keeps
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +130,10 @@ class Deployed:
     errors : ErrorPrices or None
         If errors have prices, each stage gives the label of least expected price.
     savings : tuple of tuple of Saving
-        Then, what buying each stage of each point saves on average; empty if unknown.
+        Then, what buying each stage of each point saves on average; empty if unknown. Of a point that branches, the
+        stages of one branch after another.
+    branches : tuple of Branched or None
+        Of each point its branches, None if it is a chain; empty if all are. Left out, those of the front.
     """
 
     classes: NDArray[Any]
@@ -148,8 +153,11 @@ class Deployed:
     notes: Mapping[str, Any] = field(default_factory=dict)
     errors: ErrorPrices | None = None
     savings: tuple[tuple[Saving, ...], ...] = ()
+    branches: tuple[Branched | None, ...] = ()
 
     def __post_init__(self) -> None:
+        if not self.branches and self.front is not None:
+            object.__setattr__(self, "branches", self.front.branched)
         self.designs.setflags(write=False)
 
     def use(self, point: int) -> "Deployed":
@@ -172,19 +180,23 @@ class Deployed:
         policy = policy_of(self.origin.preset.get("threshold") if threshold is None else threshold)
         own = None if self.front is None else self.front.thresholds
         rules = policy.rules(self.classes, self.designs, own, self.promises)
+        branches = self.branches if policy.tunes else with_rules(self.branches, rules)
         changed = not policy.tunes and (self.origin.other_thresholds or rules != self.rules)
         parameters = {**self.origin.parameters, "threshold": threshold}
         origin = replace(self.origin, parameters=parameters, other_thresholds=changed)
         evaluation = self.evaluation if rules == self.rules else None  # that of other thresholds
-        return replace(self, policy=policy, rules=rules, origin=origin, evaluation=evaluation)
+        return replace(self, policy=policy, rules=rules, origin=origin, evaluation=evaluation, branches=branches)
 
     def in_use(self) -> "Deployed":
         """Return the same with nothing but the point in use: as little as possible to send elsewhere."""
-        sets = acquired_sets(self.design[None])[0][0]
+        branched = self.branched
+        keys = keys_of(self.design)
+        if branched is not None:
+            keys = [key for b in range(branched.n_branches) for key in branched.keys(b)]
         return replace(
             self,
             designs=self.design[None].copy(),
-            models={key: self.models[key] for key in map(set_key, sets)},
+            models={key: self.models[key] for key in keys},
             rules=(self.rule,),
             point=0,
             chosen=0,
@@ -192,6 +204,8 @@ class Deployed:
             promises=(),
             evaluation=None,
             notes={},
+            savings=(self.savings[self.point],) if self.savings else (),
+            branches=() if branched is None else (branched,),
         )
 
     @property
@@ -201,8 +215,13 @@ class Deployed:
         return row
 
     @property
+    def branched(self) -> Branched | None:
+        """The branches of the design in use; None if it is a chain."""
+        return self.branches[self.point] if self.branches else None
+
+    @property
     def rule(self) -> RejectRule:
-        """When the design in use is confident enough."""
+        """When the design in use is confident enough; if it branches, each branch has a rule of its own."""
         return self.rules[self.point]
 
     @property
@@ -257,24 +276,56 @@ class Deployed:
 
     @cached_property
     def cascade(self) -> TrainedCascade:
-        """The stages of the design in use."""
+        """The stages of the design in use, which is a chain."""
+        if self.branched is not None:
+            raise InvalidInputError(
+                "the design in use branches, and what was asked for is one chain of stages; put a point without "
+                "branches into use."
+            )
         return self.cascade_of(self.design)
+
+    @cached_property
+    def tree(self) -> BranchedCascade:
+        """The stages of the design in use, which branches."""
+        assert self.branched is not None
+        return self.tree_of(self.branched)
 
     @property
     def stages(self) -> list[Stage]:
-        """What each stage of the design in use buys, its price and its trained model."""
+        """What each stage of the design in use buys, its price and its trained model.
+
+        Of a design that branches, the stages of one branch after another; each begins with the root.
+        """
+        if self.branched is not None:
+            return [stage for chain in self.tree.chains for stage in chain.stages]
         return list(self.cascade.stages)
 
     @property
     def paid(self) -> FloatArray:
-        """What has been paid by the end of each of its stages."""
-        return self.cascade.paid
+        """What has been paid by the end of each of these stages."""
+        return self.cascade.paid if self.branched is None else self.tree.paid
 
-    def cascade_of(self, design: IntArray) -> TrainedCascade:
-        """Return the stages of a design whose models are trained."""
+    @property
+    def n_stages(self) -> int:
+        """How many stages a case may pass; of a design that branches, in its deepest branch."""
+        return len(self.cascade.stages) if self.branched is None else self.branched.n_stages
+
+    @property
+    def columns_bought(self) -> list[int]:
+        """Columns of the training table that the design in use may buy, ascending."""
+        return sorted({c for stage in self.stages for c in stage.new_columns})
+
+    def tree_of(self, branched: Branched) -> BranchedCascade:
+        """Return the stages of a design that branches."""
+        chains = [self.cascade_of(row, branched.keys(b)) for b, row in enumerate(branched.rows)]
+        return BranchedCascade(branched, chains, self.encoder)
+
+    def cascade_of(self, design: IntArray, keys: Sequence[bytes] | None = None) -> TrainedCascade:
+        """Return the stages of a chain whose models are trained; ``keys`` are those of the models, if not of sets."""
         prices = self.prices
         stages = []
         sets = acquired_sets(design[None])[0][0]
+        keys = keys_of(design) if keys is None else keys
         for j, units in enumerate(sets):
             new = np.flatnonzero(design == j)
             owned = [c for unit in np.flatnonzero(units) for c in prices.unit_columns[unit]]
@@ -282,7 +333,7 @@ class Deployed:
                 Stage(
                     features=tuple(prices.unit_names[unit] for unit in new),
                     price=prices.price_of(design == j, (design >= 0) & (design < j)),
-                    model=self.models[set_key(units)],
+                    model=self.models[keys[j]],
                     new_columns=tuple(c for unit in new for c in prices.unit_columns[unit]),
                     encoded_columns=self.encoder.positions(owned),
                 )
@@ -292,18 +343,31 @@ class Deployed:
 
     def decide(self, X: Any, *, n_jobs: int | None = None) -> Decisions:
         """Decide each row with as few purchases as its design allows, or reject it; see ``EMSCOClassifier.decide``."""
-        decisions = self.decisions(Table(X), self.cascade, self.rule, n_jobs=n_jobs)
-        return replace(decisions, sets=acquired_sets(self.design[None])[0][0])
+        table = Table(X)
+        return self.decided(self.outcomes(table, n_jobs=n_jobs), table, self.branched, self.design)
+
+    def outcomes(self, table: Table, *, n_jobs: int | None = None) -> Outcomes:
+        """Return what becomes of each row of a table by the design in use."""
+        if self.branched is not None:
+            return self.tree.outcomes(table, self.positions(table), n_jobs=n_jobs)
+        return self.cascade.outcomes(table, self.positions(table), self.rule, n_jobs=n_jobs)
 
     def decisions(
         self, table: Table, cascade: TrainedCascade, rule: RejectRule, *, n_jobs: int | None = None
     ) -> Decisions:
-        """Return what stages of this model, those in use or others, decide by a rule."""
-        return self._decisions(cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs), table)
+        """Return what a chain of stages of this model, that in use or another, decides by a rule."""
+        return self.decided(cascade.outcomes(table, self.positions(table), rule, n_jobs=n_jobs), table)
 
-    def _decisions(self, found: Outcomes, table: Table) -> Decisions:
+    def decided(
+        self, found: Outcomes, table: Table, branched: Branched | None = None, design: IntArray | None = None
+    ) -> Decisions:
+        """Return outcomes as decisions, with labels; and with what was bought, if the design is given."""
         label = np.ma.MaskedArray(self._labels(found.code), mask=~found.conclusive)
-        return Decisions(label, found.conclusive, found.confidence, found.stage, found.cost, table.index)
+        decisions = Decisions(label, found.conclusive, found.confidence, found.stage, found.cost, table.index)
+        if branched is not None:
+            sets, starts = branched.sets
+            return replace(decisions, sets=sets, set_of=starts[found.branch] + found.stage, branch=found.branch)
+        return decisions if design is None else replace(decisions, sets=acquired_sets(design[None])[0][0])
 
     def _labels(self, code: NDArray[np.intp]) -> NDArray[Any]:
         """Return classes by their indices; where these are the classes, no copy."""
@@ -325,13 +389,27 @@ class Deployed:
 
     def predict_proba(self, table: Table) -> FloatArray:
         """Return the class probabilities of the stage where each row leaves; all columns, in the training order."""
+        if self.branched is not None:
+            return self.tree.probabilities(table, range(self.n_columns))
         return np.ascontiguousarray(self.cascade.probabilities(table, range(self.n_columns), self.rule)[0])
+
+    def row_errors(self, table: Table) -> ErrorPrices | None:
+        """Return the prices of errors of all rows of a table with all columns, in the training order."""
+        cascade = self.cascade if self.branched is None else self.tree.chains[0]
+        return cascade.row_errors(table, range(self.n_columns))
 
     @cached_property
     def itinerary(self) -> Itinerary:
         """What all sessions of the design in use share."""
         savings = self.savings[self.point] if self.savings else ()
-        return Itinerary(self.encoder, self.stages, self.paid, self.prices, self.classes, self.errors, savings)
+        shared = (self.prices, self.classes, self.errors)
+        if self.branched is None:
+            return Itinerary(self.encoder, self.stages, self.paid, *shared, savings)
+        ways = [
+            Itinerary(self.encoder, chain.stages, chain.paid, *shared, branch=b)
+            for b, chain in enumerate(self.tree.chains)
+        ]
+        return Crossroads(self.branched, ways, self.encoder)
 
     def session(self, state: Mapping[str, Any] | None = None) -> Session:
         """Begin to decide one input whose values are bought one stage at a time, or continue from a state."""
@@ -373,80 +451,35 @@ class Deployed:
         position = {label: code for code, label in enumerate(plain_classes(self.classes))}
         code = [position[d.label if isinstance(d, Accept) else d.best_guess] for d in decided]
         conclusive = np.array([isinstance(d, Accept) for d in decided], dtype=np.bool_)
+        stage = np.array([decision.stage for decision in decided], dtype=np.intp)
+        bought: dict[str, Any] = {"sets": acquired_sets(self.design[None])[0][0]}
+        if self.branched is not None:
+            branch = np.array([decision.branch for decision in decided], dtype=np.intp)
+            sets, starts = self.branched.sets
+            bought = {"sets": sets, "set_of": starts[branch] + stage, "branch": branch}
         return Decisions(
             label=np.ma.MaskedArray(self.classes.take(np.array(code, dtype=np.intp)), mask=~conclusive),
             conclusive=conclusive,
             confidence=np.array([decision.confidence for decision in decided], dtype=np.float64),
-            stage=np.array([decision.stage for decision in decided], dtype=np.intp),
+            stage=stage,
             cost=np.array([decision.cost for decision in decided], dtype=np.float64),
-            sets=acquired_sets(self.design[None])[0][0],
+            **bought,
         )
 
     def evaluate(self, X: Any, y: ArrayLike) -> Evaluation:
         """Judge every point on rows that neither training nor search saw, and buying everything."""
-        table = Table(X)
-        truth = check_truth(plain_labels(y), self.classes, table.n_rows)
-        column_of, n_rows = self.positions(table), table.n_rows
-        priced = self.cascade.row_errors(table, column_of)
-        amounts = None if priced is None else priced.amounts
-        known: dict[bytes, Said] = {}  # points share feature sets: each is asked once
-
-        def result(design: IntArray, rule: RejectRule) -> Any:
-            cascade, sets = self.cascade_of(design), acquired_sets(design[None])[0][0]
-            if cascade.is_compiled:
-                decisions = self.decisions(table, cascade, rule)
-            else:
-
-                def ask(stage: int) -> Said:
-                    key = set_key(sets[stage])
-                    if key not in known:
-                        if len(known) * 9 * n_rows > _ANSWERS_BYTES:
-                            known.pop(next(iter(known)))
-                        known[key] = cascade.answers(stage, table, column_of)
-                    return known[key]
-
-                decisions = self._decisions(cascade.walked(ask, rule, n_rows), table)
-            return result_of(decisions, truth, self.classes, cascade.paid.tolist(), amounts)
-
-        at_once = np.zeros(self.prices.n_units, dtype=np.int64)
-        points: list[Any] = [None] * len(self.designs)
-        for i in np.lexsort(self.designs.T[::-1]).tolist():
-            points[i] = result(self.designs[i], self.rules[i])
-        return Evaluation(
-            points=tuple(points),
-            everything=result(at_once, self.rule_of_everything),
-            always=result(at_once, as_rule(0.0)),
-            classes=tuple(self.classes.tolist()),
-            front=self.front,
-            point=self.point,
-            errors=self.errors,
-        )
+        return evaluate(self, X, y)
 
     def promise_loss(self, X: Any, y: ArrayLike, *, at_most: float, confidence: float) -> LossPromise:
         """Say of which points errors cost at most so much on new rows; see ``EMSCOClassifier.promise_loss``."""
-        at_most, confidence = check_promised(at_most, confidence)
-        errors, front, table = self.errors, self.front, Table(X)
-        if errors is None or front is None or errors.at_risk is not None:
-            raise InvalidInputError(
-                "a promise on the price of errors needs a classifier that was fitted with errors=..., and prices that "
-                "do not grow with an amount, which has no largest value."
-            )
-        truth = np.searchsorted(self.classes, check_truth(plain_labels(y), self.classes, table.n_rows))
-        tests, lost = front.mean_cost, front.total - front.mean_cost
-        losses = np.empty((len(front), table.n_rows))
-        for i, (design, rule) in enumerate(zip(self.designs, self.rules, strict=True)):
-            decided = self.decisions(table, self.cascade_of(design), rule)
-            answer = np.where(decided.conclusive, np.searchsorted(self.classes, decided.label.data), errors.n_classes)
-            losses[i] = errors.price(truth, answer)
-        order = np.lexsort((tests, lost))
-        return check_losses(losses, order, front.total, at_most=at_most, largest=errors.largest, confidence=confidence)
+        return promise_loss(self, X, y, at_most=at_most, confidence=confidence)
 
     def shortages(self) -> list[str]:
         """Say what cannot be promised of the design in use, and what is missing."""
         return [] if self.promise is None else self.promise.shortages()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("cascade", "itinerary")}
+        return {name: value for name, value in self.__dict__.items() if name not in ("cascade", "tree", "itinerary")}
 
 
 def the_front(deployed: Deployed) -> Front:

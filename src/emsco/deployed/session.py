@@ -5,8 +5,7 @@ given is all that has to be kept to continue it in another process.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cached_property
 from hashlib import sha256
@@ -17,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import FloatArray
-from emsco.data.encoding import CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode, to_category
+from emsco.data.encoding import ColumnCode, Encoder, NumberCode
 from emsco.data.labels import plain_classes
-from emsco.data.table import is_missing, to_number
+from emsco.deployed.cells import Cell, read_number, read_text
 from emsco.deployed.decide import Stage
+from emsco.deployed.fingerprints import recipe, weights
 from emsco.deployed.savings import Saving
 from emsco.exceptions import InvalidInputError, SessionError
 from emsco.markup import facts_sheet
@@ -31,11 +31,7 @@ from emsco.stages import _logistic as kernel
 from emsco.stages.base import StageModel, outcomes_of
 from emsco.stages.logistic import LogisticModel
 
-Cell: TypeAlias = float | str | None  # a value as it is kept: a finite number, a category, or None if missing
-
 _VERSION = 1
-_LONGEST_TEXT = 2**16  # characters; a longer one is a file by mistake, and would be carried in every state
-_N_PROBES = 32
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,12 +81,15 @@ class Accept:
         Price of all stages reached.
     stage : int
         The stage that was confident, from 0.
+    branch : int or None
+        The branch that the case follows, from 0; None if the design does not branch.
     """
 
     label: Any
     confidence: float
     cost: float
     stage: int
+    branch: int | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +106,15 @@ class Reject:
         The last stage, from 0.
     best_guess : str, int, float or bool
         The class that has the top probability, for whoever decides now.
+    branch : int or None
+        The branch that the case follows, from 0; None if the design does not branch.
     """
 
     confidence: float
     cost: float
     stage: int
     best_guess: Any
+    branch: int | None = field(default=None, repr=False)
 
 
 Decision: TypeAlias = Accept | Reject
@@ -141,10 +143,10 @@ class Session:
     1
     """
 
-    __slots__ = ("_answer", "_encoded", "_given", "_itinerary", "_rule", "_stage", "_sure")
+    __slots__ = ("_answer", "_encoded", "_given", "_itinerary", "_rule", "_stage", "_sure", "_way")
 
     def __init__(self, itinerary: "Itinerary", rule: RejectRule) -> None:
-        self._itinerary = itinerary
+        self._itinerary = self._way = itinerary  # the way is that of the branch, as soon as it is known
         self._rule = rule
         self._stage = 0
         self._sure: float | None = None  # the confidence of the stage before
@@ -156,7 +158,7 @@ class Session:
             self._answer: Acquire | Decision = itinerary.first
 
     def __repr__(self) -> str:
-        return f"<Session at stage {self._stage + 1} of {len(self._itinerary.stages)}: {self._answer}>"
+        return f"<Session at stage {self._stage + 1} of {self._way.n_stages}: {self._answer}>"
 
     def _repr_html_(self) -> str:
         match self._answer:
@@ -170,7 +172,7 @@ class Session:
                 guess = f"none; best guess {best_guess}"
                 facts = {"label": guess, "confidence": f"{confidence:.3f}", "paid": f"{cost:,.6g}"}
         given = ", ".join(f"{name} = {'missing' if value is None else value}" for name, value in self._given.items())
-        title = f"Session at stage {stage + 1} of {len(self._itinerary.stages)}"
+        title = f"Session at stage {stage + 1} of {self._way.n_stages}"
         return facts_sheet({**facts, "given": given or "nothing yet"}.items()).to_html(title)
 
     def step(self) -> Acquire | Decision:
@@ -208,7 +210,7 @@ class Session:
             raise InvalidInputError(f"give wants a mapping of column name to value; got {shorten(values)}.")
         given = self._given.copy()
         for name, value in values.items():
-            column = self._itinerary.columns.get(name) or self._itinerary.find(name)
+            column = self._way.columns.get(name) or self._way.find(name)
             if column is None:
                 continue
             if column.stage < self._stage:
@@ -220,30 +222,38 @@ class Session:
 
     def _go_on(self, given: dict[str, Cell]) -> None:
         """Walk as far as the given values reach."""
-        itinerary, stage, encoded, sure = self._itinerary, self._stage, self._encoded, self._sure
-        while not (wanted := itinerary.stages[stage].wanted(given)):
-            here = itinerary.stages[stage]
+        way, rule, stage, encoded, sure = self._way, self._rule, self._stage, self._encoded, self._sure
+        while not (wanted := way.stages[stage].wanted(given)):
+            if (taken := way.fork(given)) is not None:
+                way, rule = taken
+            here = way.stages[stage]
             encoded = encoded.copy()
             for column in here.columns:
-                column.code.encode_one(given[column.name], encoded, column.start)  # type: ignore[arg-type]
-            errors = itinerary.errors_of(given)
+                column.encode(given, encoded)
+            errors = way.errors_of(given)
             confidence, code = here.outcome(encoded, errors)
-            if confidence >= self._rule.bar(stage, code):
+            if confidence >= rule.bar(stage, code):
                 answer: Acquire | Decision
-                if code < len(itinerary.classes):
-                    answer = Accept(itinerary.classes[code], confidence, here.paid, stage)
+                if code < len(way.classes):
+                    answer = Accept(way.classes[code], confidence, here.paid, stage, way.branch)
                 else:  # no answer is cheapest
-                    answer = Reject(confidence, here.paid, stage, itinerary.classes[here.guess(encoded, errors)])
+                    guess = way.classes[here.guess(encoded, errors)]
+                    answer = Reject(confidence, here.paid, stage, guess, way.branch)
                 break
-            if here is itinerary.stages[-1]:
-                answer = Reject(confidence, here.paid, stage, itinerary.classes[code])
+            if here is way.stages[-1]:
+                answer = Reject(confidence, here.paid, stage, way.classes[code], way.branch)
                 break
             stage, sure = stage + 1, confidence
         else:
-            answer = itinerary.stages[stage].ask(wanted, itinerary.saves(stage, sure))
+            answer = way.stages[stage].ask(wanted, way.saves(stage, sure))
         # Nothing is kept before everything is computed: an estimator that raises leaves the session as it was.
         self._stage, self._encoded, self._given, self._answer = stage, encoded, given, answer
-        self._sure = sure
+        self._sure, self._way, self._rule = sure, way, rule
+
+    @property
+    def branch(self) -> int | None:
+        """The branch that the case follows, from 0; None before it is known, and if the design does not branch."""
+        return self._way.branch
 
     @property
     def state(self) -> dict[str, Any]:
@@ -259,7 +269,7 @@ class Session:
             "classifier": self._itinerary.fingerprint(self._rule),
             "stage": self._stage,
             "decided": decided,
-            "cost": self._itinerary.stages[n_paid - 1].paid if n_paid else 0.0,
+            "cost": self._way.stages[n_paid - 1].paid if n_paid else 0.0,
             "given": dict(self._given),
         }
 
@@ -305,51 +315,13 @@ class _Column:
     code: ColumnCode
     start: int  # its first encoded column
 
+    def encode(self, given: Mapping[str, Cell], encoded: list[float]) -> None:
+        """Write the value that was given into the encoded columns."""
+        self.code.encode_one(given[self.name], encoded, self.start)  # type: ignore[arg-type]
+
     def read(self, value: Any) -> Cell:
         """Return a value as it is kept, or say why it cannot be."""
-        return _read_number(value, self.code) if isinstance(self.code, NumberCode) else _read_text(value, self.code)
-
-
-def _read_number(value: Any, code: NumberCode) -> float | None:
-    number = value if type(value) is float else _to_number(value)
-    if number is not None:
-        if number - number == 0.0:  # neither NaN nor infinite
-            return number
-        if number != number:
-            return None
-    raise InvalidInputError(
-        f"column {code.name!r} was given {_shown(value)}, but was numeric in training; give a finite number, or None "
-        "if it is unknown."
-    )
-
-
-def _to_number(value: Any) -> float | None:
-    too_long = isinstance(value, str) and len(value) > _LONGEST_TEXT
-    if too_long or isinstance(value, np.timedelta64) or bool(getattr(value, "ndim", 0)):
-        return None
-    return to_number(value)
-
-
-def _shown(value: Any) -> str:
-    try:
-        return shorten(value)
-    except ValueError:  # Python refuses to write out a whole number of thousands of digits
-        return "an endless number"
-
-
-def _read_text(value: Any, code: CategoryCode) -> str | None:
-    plain = value.item() if isinstance(value, np.generic) else value
-    if is_missing(plain):
-        return None
-    if isinstance(plain, int | float) or (
-        isinstance(plain, str) and (len(plain) <= _LONGEST_TEXT or plain in code.positions)
-    ):
-        with suppress(ValueError):  # a whole number of thousands of digits
-            return to_category(plain)
-    raise InvalidInputError(
-        f"column {code.name!r} was given {_shown(value)}, but was text in training; give text of up to "
-        f"{_LONGEST_TEXT:,} characters or a number, or None if it is unknown."
-    )
+        return read_number(value, self.code) if isinstance(self.code, NumberCode) else read_text(value, self.code)
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,6 +387,9 @@ class Itinerary:
     classes : list
         As plain Python.
     n_encoded : int
+    n_stages : int
+    branch : int or None
+        The branch of a design whose chain this is.
     """
 
     def __init__(
@@ -426,7 +401,9 @@ class Itinerary:
         classes: NDArray[Any],
         errors: ErrorPrices | None = None,
         savings: tuple[Saving, ...] = (),
+        branch: int | None = None,
     ) -> None:
+        self.branch, self.n_stages = branch, len(stages)
         units = {c: name for name, columns in zip(prices.unit_names, prices.unit_columns, strict=True) for c in columns}
         codes, starts = encoder.codes, encoder.starts.tolist()
         self.n_encoded = encoder.n_encoded
@@ -451,6 +428,13 @@ class Itinerary:
         self.first = begin.ask(begin.columns, self.saves(0, None)) if begin.columns else None
         self.columns = {column.name: column for stage in self.stages for column in stage.columns}
         self._never = {code.name for code in codes} - self.columns.keys()
+
+    def fork(self, given: Mapping[str, Cell]) -> "tuple[Itinerary, RejectRule] | None":
+        """Return the chain of the branch that a case follows, and its rule, now that the root's values are there.
+
+        None: there is nothing to choose any more.
+        """
+        return None
 
     def errors_of(self, given: Mapping[str, Cell]) -> ErrorPrices | None:
         """Return the prices of errors of a case, by the amount at risk if they depend on one."""
@@ -492,28 +476,7 @@ class Itinerary:
     def _digest(self) -> bytes:
         digest = sha256(ascii(self.classes).encode())
         for stage in self.stages:
-            columns = [(column.unit, column.start, _recipe(column.code)) for column in stage.columns]
+            columns = [(column.unit, column.start, recipe(column.code)) for column in stage.columns]
             digest.update(ascii((stage.price, stage.paid, columns)).encode())
-            digest.update(_weights(stage.model, stage.seen.size).astype("<f8").tobytes())
+            digest.update(weights(stage.model, stage.seen.size).astype("<f8").tobytes())
         return digest.digest()
-
-
-def _recipe(code: ColumnCode) -> tuple[Any, ...]:
-    """Return all that matters of how a column is encoded, in a fixed order."""
-    if isinstance(code, CurveCode):
-        return code.name, code.knots, code.curves, code.at_zero, code.flags_missing
-    if isinstance(code, NumberCode):
-        return code.name, code.mean, code.inverse_scale, code.flags_missing
-    return code.name, code.categories, sorted(str(category) for category in code.rare)
-
-
-def _weights(model: StageModel, n_columns: int) -> FloatArray:
-    """Return numbers that tell trained models apart: the weights, or what an estimator answers to fixed rows.
-
-    Answers do not depend on how an estimator was stored and loaded; they are rounded because the order of a sum may.
-    """
-    if isinstance(model, LogisticModel):
-        return np.column_stack([model.coef_, model.intercept_])
-    spread = np.array([4.0 * (i * 0.6180339887498949 % 1.0) - 2.0 for i in range(_N_PROBES * n_columns)])
-    answers = model.predict_proba(spread.reshape(_N_PROBES, n_columns))
-    return np.asarray(answers, dtype=np.float64).round(9)

@@ -75,32 +75,32 @@ def predict_file(
     """
     features, numbers = _columns(model, source, keep)
     labels = [*(str(label) for label in model.classes.tolist()), INCONCLUSIVE]
-    bought: list[str] = []
-    for stage in model.stages:
-        bought.append("; ".join(([bought[-1]] if bought else []) + list(stage.features)))
+    paid, bought = model.paid, _bought(model)
+    starts = np.zeros(1, dtype=np.intp) if model.branched is None else model.branched.sets[1]
     if escape_formulas:
         labels, bought = [escaped_text(text) for text in labels], [escaped_text(text) for text in bought]
     parquet = Path(target).suffix.lower() == ".parquet"
-    totals = Totals(0, 0, [0] * len(model.stages), 0.0)
+    totals = Totals(0, 0, [0] * model.n_stages, 0.0)
 
     def decide(block: Any, kept: Any) -> Any:
         try:
             table = Table(block)
-            found = model.cascade.outcomes(table, model.positions(table), model.rule, n_jobs=n_jobs)
+            found = model.outcomes(table, n_jobs=n_jobs)
         except InvalidInputError as error:
             if not totals.n_rows:
                 raise
             raise InvalidInputError(
                 f"{error} (Rows are counted from row {totals.n_rows:,} of {source.path}.)"
             ) from error
-        confidence, code, stage, conclusive, cost = found
+        confidence, code, stage, conclusive, cost = found[:5]
         left = np.bincount(stage, minlength=len(totals.left))
         totals.n_rows += len(stage)
         totals.n_conclusive += int(conclusive.sum())
         totals.left = [a + b for a, b in zip(totals.left, left.tolist(), strict=True)]
-        totals.cost += float(np.dot(left, model.paid))
+        exits = stage if found.branch is None else starts[found.branch] + stage
+        totals.cost += float(np.dot(np.bincount(exits, minlength=paid.size), paid))
         code[~conclusive] = len(labels) - 1
-        columns = (_chosen(code, labels), confidence, stage + 1, cost, _chosen(stage, bought))
+        columns = (_chosen(code, labels), confidence, stage + 1, cost, _chosen(exits, bought))
         decided = escaped_columns(kept) if escape_formulas else kept
         for name, column in zip(COLUMNS, columns, strict=True):
             decided = decided.append_column(name, column if name in ("label", "bought") else [column])
@@ -124,6 +124,15 @@ def predict_file(
     return totals
 
 
+def _bought(model: Deployed) -> list[str]:
+    """Return what has been bought by the end of each stage, of one branch after another, in their order."""
+    first = {0} if model.branched is None else set(model.branched.sets[1].tolist())
+    bought: list[str] = []
+    for j, stage in enumerate(model.stages):
+        bought.append("; ".join(([] if j in first else [bought[-1]]) + list(stage.features)))
+    return bought
+
+
 def _columns(model: Deployed, source: TableFile, keep: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the columns that the model buys, and those of them that are numbers."""
     codes = model.encoder.codes
@@ -133,7 +142,7 @@ def _columns(model: Deployed, source: TableFile, keep: Sequence[str]) -> tuple[l
         raise FileError(f"the columns {clash} cannot be kept: the output has columns of these names.")
     if INCONCLUSIVE in {str(label) for label in model.classes}:
         raise FileError(f"a class is called {INCONCLUSIVE!r}, as rows without a label are; rename it and fit again.")
-    bought = {codes[c].name for stage in model.stages for c in stage.new_columns}
+    bought = {codes[c].name for c in model.columns_bought}
     features = [name for name in source.names if name in bought] if model.named else list(source.names)
     if not model.named and len(features) != model.n_columns:
         raise InvalidInputError(

@@ -203,8 +203,8 @@ class Route:
         if not values or len(set(values)) < len(values):
             raise InvalidDesignError("the groups of a route hold a value twice, or none at all.")
         if self.kind == "category":
-            right = self.by_number or all(isinstance(value, str) for value in values)
-            right &= all(np.isfinite(value) for value in values if not isinstance(value, str))
+            right = all(isinstance(value, str) for value in values)
+            right |= self.by_number and bool(np.isfinite(values).all())
         elif self.kind == "leaning":
             right = all(isinstance(value, int) and value >= 0 for value in values)
         else:
@@ -308,6 +308,12 @@ class Branched:
         row = compress(np.where((self.rows >= 0).any(axis=0), earliest, -1)[None])[0]
         row.setflags(write=False)
         return np.asarray(row)
+
+    @cached_property
+    def sets(self) -> tuple[BoolArray, NDArray[np.intp]]:
+        """Units known by the end of each stage of one branch after another, and where the stages of each begin."""
+        sets = [acquired_sets(row[None])[0][0] for row in self.rows]
+        return np.concatenate(sets), np.cumsum([0, *map(len, sets)])[:-1]
 
     def keys(self, branch: int) -> list[bytes]:
         """Return the key of the model of each stage of a branch."""

@@ -209,6 +209,11 @@ def set_key(units: BoolArray) -> bytes:
     return np.packbits(units).tobytes()
 
 
+def keys_of(design: IntArray) -> list[bytes]:
+    """Return the key of the model of each stage of a chain."""
+    return [set_key(units) for units in acquired_sets(design[None])[0][0]]
+
+
 _MOST_STAGES = 30  # with more stages, a table of hundreds of columns would take hours
 
 

@@ -190,7 +190,7 @@ class StagedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ndarray of shape (n_rows,)
         """
         probabilities, deployed = self.predict_proba(X), self.deployed_
-        errors = deployed.cascade.row_errors(Table(X), range(deployed.n_columns))
+        errors = deployed.row_errors(Table(X))
         codes = outcomes_of(probabilities)[1] if errors is None else errors.guess(probabilities)
         labels: NDArray[Any] = self.classes_[codes]
         return labels

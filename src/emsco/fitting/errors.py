@@ -47,6 +47,8 @@ def savings_of_each(deployed: Deployed, judge: Judge) -> tuple[tuple[Saving, ...
     errors, prices = judge.task.errors, deployed.prices
     assert errors is not None
     return tuple(
-        savings_of(judge.answers(design), rule, errors, prices.paid(acquired_sets(design[None])[0][0]))
-        for design, rule in zip(deployed.designs, deployed.rules, strict=True)
+        ()  # of branches it is not known
+        if any(deployed.branches[i : i + 1])
+        else savings_of(judge.answers(design), rule, errors, prices.paid(acquired_sets(design[None])[0][0]))
+        for i, (design, rule) in enumerate(zip(deployed.designs, deployed.rules, strict=True))
     )

@@ -6,6 +6,8 @@ import numpy as np
 
 from emsco.arrays import FloatArray, IntArray
 from emsco.designs.branched import Branched
+from emsco.designs.partition import acquired_sets
+from emsco.prices.prices import PriceList
 
 
 def with_branches(left: IntArray, paid: FloatArray, points: Sequence[Branched | None]) -> tuple[FloatArray, FloatArray]:
@@ -28,3 +30,17 @@ def with_branches(left: IntArray, paid: FloatArray, points: Sequence[Branched | 
             left_[i, : known.reached.size] = known.left.ravel()
             paid_[i, : known.reached.size] = known.paid.ravel()
     return left_, paid_
+
+
+def branches_paid(branched: Branched, prices: PriceList) -> FloatArray:
+    """Return what has been paid by the end of each stage of each branch, (n_branches, n_stages).
+
+    It is constant beyond the last stage of a branch.
+    """
+    return np.asarray(np.cumsum(prices.stage_ticks(acquired_sets(branched.rows)[0]), axis=1) / prices.scale)
+
+
+def dearest_paid(branched: Branched, prices: PriceList, n_stages: int) -> FloatArray:
+    """Return what has been paid by the end of each of so many stages of the dearest branch, the first of equals."""
+    paid = branches_paid(branched, prices)
+    return np.pad(paid[paid[:, -1].argmax()], (0, n_stages - paid.shape[1]), mode="edge")

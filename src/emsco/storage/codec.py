@@ -19,14 +19,14 @@ from emsco.arrays import IntArray
 from emsco.data.encoding import ENCODINGS, FARTHEST, RAW, CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.data.labels import plain_classes
 from emsco.deployed.model import Deployed, Origin
-from emsco.designs.partition import are_designs, check_design, distinct_sets, set_key
+from emsco.designs.partition import are_designs, check_design
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
 from emsco.prices.errors import resolve_errors
 from emsco.prices.prices import PriceList, resolve
 from emsco.promises.guarantee import Promise
 from emsco.promises.policy import ThresholdPolicy, policy_of
 from emsco.scoring.certificate import Certificate
-from emsco.scoring.front import Front, stages_paid
+from emsco.scoring.front import Front
 from emsco.scoring.objectives import PAPER, PAPER_MAXIMISE
 from emsco.scoring.rejection import RejectRule
 from emsco.stages.base import StageModel
@@ -34,6 +34,7 @@ from emsco.stages.learners import BOOSTED, TREE
 from emsco.stages.logistic import LogisticModel
 from emsco.stages.problem import unit_membership
 from emsco.storage import container, estimators
+from emsco.storage.branches import Points, branches_from_json, branches_to_json, check_figures, front_paid, needed_sets
 from emsco.storage.by_class import by_class, by_class_to_json
 from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
@@ -86,13 +87,15 @@ def to_members(deployed: Deployed) -> Members:
         "named": deployed.named,
         "feature_names_in": origin.names_are_text,
         "prices": price_list_to_json(deployed.prices),
-        "evaluation": evaluation_to_json(deployed.evaluation, designs, deployed.classes.size),
+        "evaluation": evaluation_to_json(deployed.evaluation, designs, deployed.classes.size, deployed.branches),
         "notes": _notes(deployed.notes),
     }
     if deployed.policy.set_aside is not None:
         record["promises"] = [promise_to_json(promise) for promise in deployed.promises]
     if deployed.errors is not None and (at_risk := deployed.errors.at_risk) is not None:
         record["amounts"] = {"mean": at_risk.mean, "largest": at_risk.largest}
+    if any(deployed.branches):
+        record["branches"] = branches_to_json(deployed.branches)
     if deployed.savings:
         record["savings"] = savings_to_json(deployed.savings)
     arrays: dict[str, NDArray[Any]] = {"designs": designs}
@@ -100,12 +103,12 @@ def to_members(deployed: Deployed) -> Members:
         more, found = _front_to_json(deployed, front)
         record |= more
         arrays |= found
-    sets = distinct_sets(designs)
+    sets, keys = needed_sets(designs, deployed.branches)
     if not sets[0].any():  # the empty design: a constant, which comes first
-        constant = deployed.models[set_key(sets[0])]
+        constant = deployed.models[keys[0]]
         assert isinstance(constant, LogisticModel)
-        arrays["constant"], sets = constant.intercept_, sets[1:]
-    kind, weights, members = _models_to_members([deployed.models[set_key(units)] for units in sets])
+        arrays["constant"], keys = constant.intercept_, keys[1:]
+    kind, weights, members = _models_to_members([deployed.models[key] for key in keys])
     record["models"] = kind
     arrays |= weights
     for name, member in given.items():
@@ -187,8 +190,9 @@ class _Reading:
         designs = self.designs(prices)
         if not searched and len(designs) > 1:
             raise damaged("a classifier of a given design has several")
-        models = self.models(designs, encoder, prices, classes.size)
-        front = self.front(designs, prices, classes) if searched else None
+        branches = branches_from_json(record, designs, encoder, prices, classes.size) if searched else ()
+        models = self.models(designs, branches, encoder, prices, classes.size)
+        front = self.front(designs, branches, prices, classes) if searched else None
         origin = self.origin(kind, parameters)
         threshold = parameters["threshold"]
         if threshold is None:
@@ -207,7 +211,7 @@ class _Reading:
                 raise damaged(str(error).rstrip(".")) from error
         last = len(designs) - 1
         point = record.whole("point", most=last) if searched else 0
-        evaluation = evaluation_from_json(record, designs, classes, front, point)
+        evaluation = evaluation_from_json(record, designs, classes, front, point, branches)
         deployed = Deployed(
             classes=classes,
             encoder=encoder,
@@ -225,7 +229,7 @@ class _Reading:
             evaluation=evaluation if evaluation is None else replace(evaluation, errors=errors),
             notes=record.part("notes").plain(),
             errors=errors,
-            savings=savings_from_json(record, designs) if errors is not None else (),
+            savings=savings_from_json(record, designs, branches) if errors is not None else (),
         )
         if self.left:
             raise damaged(f"nothing refers to {shown(sorted(self.left))}")
@@ -296,15 +300,17 @@ class _Reading:
             raise damaged(str(error).rstrip(".")) from error
         return designs
 
-    def models(self, designs: IntArray, encoder: Encoder, prices: PriceList, n_classes: int) -> dict[bytes, StageModel]:
+    def models(
+        self, designs: IntArray, branches: Points, encoder: Encoder, prices: PriceList, n_classes: int
+    ) -> dict[bytes, StageModel]:
         """Return the models of the feature sets that the designs need; these come in the order of the sets."""
-        sets, constant = distinct_sets(designs), {}
+        (sets, keys), constant = needed_sets(designs, branches), {}
         n_logits = 1 if n_classes == 2 else n_classes
         if not sets[0].any():
             intercept = self.array("constant", "<f8", n_logits)
             if not (np.abs(intercept) <= _LARGEST_WEIGHT).all():
                 raise damaged("weights are not finite")
-            constant, sets = {set_key(sets[0]): LogisticModel(np.zeros((n_logits, 0)), intercept)}, sets[1:]
+            constant, sets = {keys.pop(0): LogisticModel(np.zeros((n_logits, 0)), intercept)}, sets[1:]
         widths = (sets @ unit_membership(encoder, prices)).sum(axis=1).tolist()
         models: list[StageModel]
         if self.record.text("models") == "logistic":
@@ -322,9 +328,9 @@ class _Reading:
                 estimators.check_model(models[-1], name, n_columns=width, n_classes=n_classes)
         else:
             self.record.refuse("models", "logistic or skops")
-        return constant | dict(zip(map(set_key, sets), models, strict=True))
+        return constant | dict(zip(keys, models, strict=True))
 
-    def front(self, designs: IntArray, prices: PriceList, classes: NDArray[Any]) -> Front:
+    def front(self, designs: IntArray, branches: Points, prices: PriceList, classes: NDArray[Any]) -> Front:
         n = len(designs)
         n_samples = self.record.whole("n_samples", 1)
         figures: dict[str, Any] = {name: self.array(name, "<f8", n) for name in _FIGURES}
@@ -344,7 +350,8 @@ class _Reading:
             part = self.record.part("certificate")
             counts = {name: part.whole(name, most=10**100) for name in ("n_designs", "n_walked", "n_ruled_out")}
             certificate = Certificate(**counts, seconds=part.number("seconds", 0), proven=part.flag("proven"))
-        paid = stages_paid(designs, prices, reached.shape[1])
+        check_figures(branches, figures, reached, n_samples)
+        paid = front_paid(designs, branches, prices, reached.shape[1])
         objectives, maximise, values = self.objectives(figures)
         thresholds = self.array("thresholds", "<f8", n, None) if "arrays/thresholds.npy" in self.left else None
         if thresholds is not None and not (
@@ -358,7 +365,7 @@ class _Reading:
         return Front(designs, **figures, n_ties=n_ties, ties=ties, feature_names=names, n_samples=n_samples,
                      reached=reached, paid=paid, total_price=prices.total, objectives=objectives, maximise=maximise,
                      values=values, certificate=certificate, thresholds=thresholds,
-                     classes=tuple(plain_classes(classes)),
+                     classes=tuple(plain_classes(classes)), branched=branches,
                      **by_class(self, figures, n_samples, classes.size))  # fmt: skip
 
     def objectives(self, figures: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[bool, ...], NDArray[Any]]:

@@ -1,5 +1,6 @@
 """Evaluations and promises <-> JSON, every count checked against the others."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from numpy.typing import NDArray
 
 from emsco.arrays import IntArray
 from emsco.deployed.evaluation import Evaluation
+from emsco.designs.branched import Branched
 from emsco.designs.partition import stage_counts
 from emsco.exceptions import InvalidParameterError, shown
 from emsco.promises.guarantee import Check, Guarantee, Promise, p_values
@@ -16,15 +18,18 @@ from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
 
 
-def evaluation_to_json(evaluation: Any, designs: IntArray, n_classes: int) -> dict[str, Any] | None:
+def evaluation_to_json(
+    evaluation: Any, designs: IntArray, n_classes: int, branches: Sequence[Branched | None] = ()
+) -> dict[str, Any] | None:
     """Return the counts of an evaluation, which must be one of these designs."""
     if evaluation is None:
         return None
-    n_stages = np.maximum(stage_counts(designs), 1).tolist()
+    depths = _depths(designs, branches)
+    n_stages = [sum(each) for each in depths]
     if (
         not isinstance(evaluation, Evaluation)
         or len(evaluation.classes) != n_classes
-        or [len(result.paid) for result in evaluation.points] != n_stages
+        or [result.branches or (len(result.paid),) for result in evaluation.points] != depths
     ):
         raise InvalidParameterError(
             f"evaluation is {shown(evaluation)}; give what this classifier's evaluate returned, {len(n_stages)} points "
@@ -35,7 +40,12 @@ def evaluation_to_json(evaluation: Any, designs: IntArray, n_classes: int) -> di
 
 
 def evaluation_from_json(
-    record: Fields, designs: IntArray, classes: NDArray[Any], front: Front | None, point: int
+    record: Fields,
+    designs: IntArray,
+    classes: NDArray[Any],
+    front: Front | None,
+    point: int,
+    branches: Sequence[Branched | None] = (),
 ) -> Evaluation | None:
     """Return the evaluation of a file, if it holds one; the front and the point in use are kept elsewhere."""
     if record.raw("evaluation") is None:
@@ -44,14 +54,30 @@ def evaluation_from_json(
     points = part.parts("points")
     if len(points) != len(designs):
         part.refuse("points", f"a list of {len(designs)}")
-    for result, n_stages in zip(points, np.maximum(stage_counts(designs), 1).tolist(), strict=True):
-        _check_result(result, n_stages, classes.size)
+    for result, depths in zip(points, _depths(designs, branches), strict=True):
+        _check_result(result, depths, classes.size)
     for name in ("everything", "always"):
-        _check_result(part.part(name), 1, classes.size)
+        _check_result(part.part(name), (1,), classes.size)
     return Evaluation.from_dict(record.raw("evaluation"), classes.tolist(), front=front, point=point)
 
 
-def _check_result(record: Fields, n_stages: int, n_classes: int) -> None:
+def _depths(designs: IntArray, branches: Sequence[Branched | None]) -> list[tuple[int, ...]]:
+    """Return the number of stages of each point, of one that branches that of each branch."""
+    depths: list[tuple[int, ...]] = [(max(n, 1),) for n in stage_counts(designs).tolist()]
+    for i, branched in enumerate(branches):
+        if branched is not None:
+            depths[i] = tuple(stage_counts(branched.rows).tolist())
+    return depths
+
+
+def _check_result(record: Fields, depths: tuple[int, ...], n_classes: int) -> None:
+    n_stages = sum(depths)
+    if len(depths) > 1:
+        silent = record.wholes("silent", len(depths))
+        if record.wholes("branches", len(depths)) != depths or sum(silent) != record.raw("n_rejected"):
+            raise damaged("the counts of an evaluation are not those of the branches")
+    elif "branches" in record or "silent" in record:
+        raise damaged("the counts of an evaluation are by branch, but the design is a chain")
     answered, right = record.wholes("answered", n_stages), record.wholes("right", n_stages)
     paid = Fields(dict(enumerate(record.items("paid", n_stages))), "paid")
     for stage in paid:

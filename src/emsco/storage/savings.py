@@ -1,5 +1,6 @@
 """What buying each stage saves <-> JSON."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 
 from emsco.arrays import IntArray
 from emsco.deployed.savings import Saving
+from emsco.designs.branched import Branched
 from emsco.designs.partition import stage_counts
 from emsco.storage.container import damaged
 from emsco.storage.fields import Fields
@@ -17,11 +19,15 @@ def savings_to_json(savings: tuple[tuple[Saving, ...], ...]) -> list[list[dict[s
     return [[{"up_to": list(s.up_to), "saves": list(s.saves)} for s in stages] for stages in savings]
 
 
-def savings_from_json(record: Fields, designs: IntArray) -> tuple[tuple[Saving, ...], ...]:
-    """Return what buying each stage of each design saves; older files do not say."""
+def savings_from_json(
+    record: Fields, designs: IntArray, branches: Sequence[Branched | None] = ()
+) -> tuple[tuple[Saving, ...], ...]:
+    """Return what buying each stage of each design saves; older files do not say, nor is it known of branches."""
     if "savings" not in record:
         return ()
     points, n_stages = record.items("savings", len(designs)), np.maximum(stage_counts(designs), 1).tolist()
+    for i, branched in enumerate(branches):
+        n_stages[i] = n_stages[i] if branched is None else 0
     savings = []
     for stages, n in zip(points, n_stages, strict=True):
         parts = Fields({"stages": stages}, "savings").parts("stages")
