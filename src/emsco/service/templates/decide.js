@@ -266,10 +266,12 @@ function verdictWords(decision, explanation) {
 
 const isEmpty = () => model.stages.every((stage) => !stage.columns.length);
 
+const isNothing = ({ log_odds: x }) => x !== null && Math.abs(x) < 0.005;
+
 const contributionWords = (feature, label) => {
   const share = `${percent(feature.without)} without it`;
   if (feature.log_odds === null) return share;
-  if (Math.abs(feature.log_odds) < 0.005) return `no difference; ${share}`;
+  if (isNothing(feature)) return `no difference; ${share}`;
   return `${feature.log_odds > 0 ? "for" : "against"} ${label}; ${share}`;
 };
 
@@ -277,7 +279,8 @@ function drawReasons(explanation) {
   const [top] = explanation.probabilities;
   if (!explanation.features.length) return [];
   const most = Math.max(...explanation.features.map(({ log_odds }) => Math.abs(log_odds || 0)), 1e-9);
-  const items = explanation.features.map((feature) => {
+  const idle = explanation.features.filter(isNothing).map(({ feature }) => feature);
+  const items = explanation.features.filter((feature) => !isNothing(feature)).map((feature) => {
     const bar = h("i", { class: feature.log_odds < 0 ? "against" : "for" });
     bar.style.width = `${(50 * Math.abs(feature.log_odds || 0)) / most}%`;
     return h(
@@ -290,6 +293,7 @@ function drawReasons(explanation) {
     h("h2", null, "Why"),
     h("p", { class: "lead" }, `What each feature contributed to “${top.label}”${model.errors ? `, the most probable class with ${percent(top.probability)}` : ""}, against “${explanation.runner_up.label}”: the difference that it makes to this case if its value is not available.`),
     h("ul", { class: "reasons" }, items),
+    idle.length ? h("p", { class: "idle" }, `No difference: ${idle.join(", ")}.`) : "",
   ];
 }
 

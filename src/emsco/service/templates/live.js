@@ -27,7 +27,7 @@ const evidenceWords = (x) => (x < 1e-3 ? "almost none" : x > 1000 ? "overwhelmin
 function drawWatches(live) {
   const { watches, reason, false_alarms: rate } = live;
   byId("watches-lead").textContent = watches.length
-    ? `If no figure is beyond its limit, the probability of any alarm is at most ${percent(rate)}, however long and often you look. The bars have a logarithmic scale: 0.0001 at the left, 1, an alarm, at the right.`
+    ? `If no figure is beyond its limit, the probability of any alarm is at most ${percent(rate)}, however long and often you look. The bars have a logarithmic scale: 0.0001 at the left, 1, an alarm, at the right.${watches.some((watch) => watch.cases > live.cases) ? " Cases from before the service began count here, too." : ""}`
     : reason
       ? `Nothing is watched: ${reason}`
       : "The monitors have not looked yet.";
