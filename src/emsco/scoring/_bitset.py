@@ -72,35 +72,52 @@ def walk_two_classes(
     """Do what ``walk_by_class`` does, for two classes: three counts at the end, from which the others follow."""
     n_words = truth.shape[1]
     no, yes = truth[0], truth[1]
+    everyone = np.empty(n_words, np.uint64)
     waiting = np.empty(n_words, np.uint64)
     told = np.empty(n_words, np.uint64)
     n_no = n_yes = 0
     for w in range(n_words):
+        everyone[w] = no[w] | yes[w]
         n_no += popcount(no[w])
         n_yes += popcount(yes[w])
     for d in range(slots.shape[0]):
-        for w in range(n_words):
-            waiting[w] = no[w] | yes[w]
-            told[w] = 0
         n_waiting = n_no + n_yes
-        for j in range(n_stages[d]):
+        last = n_stages[d] - 1
+        for j in range(last):
             reached[d, j] = n_waiting
             if n_waiting == 0:
                 continue
             slot = slots[d, j]
             n_waiting = 0
+            if j == 0:
+                for w in range(n_words):
+                    told[w] = everyone[w] & labels[slot, 0, w]
+                    waiting[w] = everyone[w] & ~confident[slot, w]
+                    n_waiting += popcount(waiting[w])
+                continue
             for w in range(n_words):
-                told[w] |= waiting[w] & labels[slot, 0, w]
-                waiting[w] &= ~confident[slot, w]
-                n_waiting += popcount(waiting[w])
-        false = right = silent = 0
-        for w in range(n_words):
-            false += popcount(told[w] & no[w])
-            right += popcount(told[w] & yes[w])
-            silent += popcount(waiting[w] & yes[w])
-        confusion[d, 0, 0] = n_no - false - (n_waiting - silent)
+                waits = waiting[w]
+                told[w] |= waits & labels[slot, 0, w]
+                waits &= ~confident[slot, w]
+                waiting[w] = waits
+                n_waiting += popcount(waits)
+        if last == 0:
+            for w in range(n_words):
+                told[w] = 0
+                waiting[w] = everyone[w]
+        reached[d, last] = n_waiting
+        slot = slots[d, last]
+        false = right = kept = silent = 0
+        for w in range(n_words):  # the last stage: nothing of it is written down before it is counted
+            yet = told[w] | (waiting[w] & labels[slot, 0, w])
+            left = waiting[w] & ~confident[slot, w]
+            false += popcount(yet & no[w])
+            right += popcount(yet & yes[w])
+            kept += popcount(left & no[w])
+            silent += popcount(left & yes[w])
+        confusion[d, 0, 0] = n_no - false - kept
         confusion[d, 0, 1] = false
-        confusion[d, 0, 2] = n_waiting - silent
+        confusion[d, 0, 2] = kept
         confusion[d, 1, 0] = n_yes - right - silent
         confusion[d, 1, 1] = right
         confusion[d, 1, 2] = silent
