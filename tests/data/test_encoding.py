@@ -10,7 +10,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 from emsco.data.encoding import CategoryCode, CurveCode, Encoder, NumberCode
-from emsco.data.table import Table
+from emsco.data.table import ReadTable, Table
 from emsco.exceptions import InvalidInputError, SuspiciousColumnWarning
 
 ALL = slice(None)
@@ -360,3 +360,20 @@ def test_raw_numbers_keep_their_scale():
     Z = encoder.encode(table, ALL)
     assert encoder.encoded_names == ("a", "a missing", "b=x", "b=y")
     assert_array_equal(Z[:2], [[-100, 100, 0, 0], [0, 0, 0, 1]])
+
+
+def test_columns_of_a_small_table_are_read_once(monkeypatch):
+    frame = pd.DataFrame({"a": [1.0, 2.0, np.nan], "b": pd.Categorical(["x", "y", "x"]), "c": ["u", None, "v"]})
+    table, asked = Table(frame), []
+    read = Table.column
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "column", lambda self, position: asked.append(position) or read(self, position))
+        once = ReadTable.of(table)
+        for encoding in ("linear", "spline"):
+            found = Encoder(once, ALL, encoding=encoding)
+            Z = found.encode(once, ALL)
+    assert sorted(asked) == [0, 1, 2]
+    plain = Encoder(table, ALL, encoding="spline")
+    assert found.codes == plain.codes
+    assert_array_equal(Z, plain.encode(table, ALL))
+    assert type(ReadTable.of(Table(np.zeros((2**20, 3))))) is Table

@@ -15,6 +15,7 @@ from emsco.exceptions import InvalidInputError, MissingDependencyError
 
 Rows = NDArray[np.intp] | slice
 
+_FEW_CELLS = 2**21  # of a table whose columns are kept: 16 MiB
 _FEW_ROWS = 10_000  # of a data frame: to copy all of them takes less time than to look at single columns
 
 
@@ -136,6 +137,37 @@ class StackedTable(Table):
 
     def numbers(self, positions: Sequence[int]) -> None:
         """Return None: nothing needs it."""
+
+
+class ReadTable(Table):
+    """A table whose columns are read once: each fold and encoding asks for all of them."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._columns: dict[int, NDArray[Any]] = {}
+        self.names = table.names
+        self.named = table.named
+        self.index = table.index
+        self.n_rows = table.n_rows
+
+    @classmethod
+    def of(cls, table: Table) -> Table:
+        """Return a table that reads its columns once, if the table is small enough to be kept."""
+        return cls(table) if table.n_rows * len(table.names) <= _FEW_CELLS else table
+
+    def column(self, position: int) -> NDArray[Any]:
+        """Return a column as ``Table.column`` does."""
+        if position not in self._columns:
+            self._columns[position] = self._table.column(position)
+        return self._columns[position]
+
+    def is_categorical(self, position: int) -> bool:
+        """Return whether the table declares a column to be categories."""
+        return self._table.is_categorical(position)
+
+    def numbers(self, positions: Sequence[int]) -> Numbers | None:
+        """Return columns as ``Table.numbers`` does."""
+        return self._table.numbers(positions)
 
 
 class BlankedTable(Table):

@@ -15,7 +15,7 @@ from emsco.arrays import FloatArray, IntArray
 from emsco.checks import n_threads
 from emsco.data.labels import check_target, known_codes, plain_classes
 from emsco.data.splits import check_columns, is_folds, make_folds, split_rows
-from emsco.data.table import Table, check_size
+from emsco.data.table import ReadTable, Table, check_size
 from emsco.deployed.model import Deployed, Origin
 from emsco.designs.partition import check_max_stages
 from emsco.exceptions import BaseRateWarning, InvalidInputError, SearchInterruptedWarning, TimeLimitWarning
@@ -150,7 +150,7 @@ def fit(
     wide = sample if sample is everyone or final is None else _widened(settings, everyone, tried, final, expect)
     expect(wide)
     for rehearsal in (tried, raced):
-        rehearsal.forget(but=recipe.encoding)
+        rehearsal.forget(but=[recipe.encoding, *([] if final is None else [final.encoding])])
     setup = scout.prepared(recipe, seed=settings.seed, n_jobs=settings.n_jobs)
     if memory is not None:
         memory.keep_rows(scout.y.size)
@@ -221,7 +221,7 @@ def rehearse(
     settings: Settings, aside: SetAside, prices: PriceList, given: Given, rng: np.random.Generator, clock: Clock
 ) -> Rehearsal:
     """Decide which rows train and which judge."""
-    table, codes, classes, learn = aside.table, aside.codes, aside.classes, aside.learn
+    table, codes, classes, learn = ReadTable.of(aside.table), aside.codes, aside.classes, aside.learn
     errors = None if settings.errors is None else errors_of(settings, aside, prices)
     if (given.X_val is None) != (given.y_val is None):
         raise InvalidInputError("give X_val and y_val together, or neither.")

@@ -18,6 +18,8 @@ from emsco.stages.learners import BOOSTED, boosted, n_trees
 from emsco.stages.recipe import Recipe
 
 _LEAD = 0.5  # standard errors by which boosted trees must be better than logistic stages, which are simpler
+_HEAT = 2  # folds after which
+_OUT = 2.0  # standard errors by which the best leads those that race no further
 _QUICK = 0.3  # share of the trees with which units are ordered
 _MOST_FOLDS = 2  # by which they are ordered
 _TREES = 50_000  # that all sets of the front may take, about: half a minute;
@@ -44,21 +46,39 @@ def race(rehearsal: Rehearsal, searched: Recipe, *, tunes: bool, seed: int, n_jo
 
     Boosted trees must lead by half a standard error: the difference to logistic stages is paired, row by row. If each
     point ``tunes`` thresholds of its own, learners are compared at the temperature that suits each best. With a time
-    limit, those take part whose race and whose final stages there is time for.
+    limit, those take part whose race and whose final stages there is time for. The race ends for those that are clearly
+    behind after two folds.
     """
     recipes = {"logistic": searched} | {kind: boosted_recipe(rehearsal, kind) for kind in BOOSTED}
     reached = {}
     with suppress(TimeUpError):
         for name in _entering(rehearsal, recipes, n_jobs=n_jobs):
-            reached[name] = _rows(rehearsal, recipes[name], tunes, seed=seed, n_jobs=n_jobs)
+            reached[name] = _rows(rehearsal, recipes[name], tunes, seed=seed, n_jobs=n_jobs, n_folds=_HEAT)
     if not reached:
         return (Entry("logistic", searched, np.nan),)
-    entries = [Entry(name, recipes[name], float(rows.mean())) for name, rows in reached.items()]
-    first = max(entries, key=lambda entry: entry.log_likelihood)
-    lead = reached[first.name] - reached["logistic"]
-    if lead.mean() <= _LEAD * lead.std() / np.sqrt(lead.size):
-        first = entries[0]
-    return first, *(entry for entry in entries if entry is not first)
+    entries = {name: Entry(name, recipes[name], float(rows.mean())) for name, rows in reached.items()}
+    reached = {name: reached[name] for name in _close(reached)}
+    with suppress(TimeUpError):
+        if len(reached) > 1 and rehearsal.n_trained[0] > _HEAT:
+            options = {"seed": seed, "n_jobs": n_jobs}
+            reached = {name: _rows(rehearsal, recipes[name], tunes, **options) for name in reached}
+            entries |= {name: Entry(name, recipes[name], float(rows.mean())) for name, rows in reached.items()}
+    best = max(reached, key=lambda name: entries[name].log_likelihood)
+    if "logistic" in reached and not _leads(reached[best], reached["logistic"], _LEAD):
+        best = "logistic"
+    return entries[best], *(entry for entry in entries.values() if entry.name != best)
+
+
+def _close(reached: Mapping[str, FloatArray]) -> list[str]:
+    """Return the names of the learners that may still win."""
+    best = max(reached, key=lambda name: float(reached[name].mean()))
+    return [name for name, rows in reached.items() if name == best or not _leads(reached[best], rows, _OUT)]
+
+
+def _leads(rows: FloatArray, others: FloatArray, errors: float) -> bool:
+    """Return whether one learner is better than another by more than so many standard errors, row by row."""
+    lead = rows - others
+    return bool(lead.mean() > errors * lead.std() / np.sqrt(lead.size))
 
 
 def boosted_recipe(rehearsal: Rehearsal, kind: str, *, share: float = 1.0) -> Recipe:
@@ -100,15 +120,17 @@ def race_seconds(rehearsal: Rehearsal, searched: Recipe, raced: Rehearsal, *, n_
     return float(times * sum(rehearsal.timing(recipe, n_jobs=n_jobs).seconds(everything)[0] for recipe in recipes))
 
 
-def _rows(rehearsal: Rehearsal, recipe: Recipe, tunes: bool, *, seed: int, n_jobs: int) -> FloatArray:
-    """Return the log-likelihood of each row that judges, all features bought."""
+def _rows(
+    rehearsal: Rehearsal, recipe: Recipe, tunes: bool, *, seed: int, n_jobs: int, n_folds: int | None = None
+) -> FloatArray:
+    """Return the log-likelihood of each row that judges, of all folds or of the first ones, all features bought."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        trainer = rehearsal.crossed(recipe, seed=seed, n_jobs=n_jobs)
+        trainer = rehearsal.crossed(recipe, seed=seed, n_jobs=n_jobs, n_folds=n_folds)
         everything = np.ones((1, rehearsal.prices.n_units), dtype=np.bool_)
         outcomes = trainer.outcomes(everything, trainer.train(everything))
     measured = tempered if tunes else likelihoods
-    return np.asarray(measured(outcomes, rehearsal.y, rehearsal.n_classes)[0])
+    return np.asarray(measured(outcomes, rehearsal.y[: outcomes.label.shape[1]], rehearsal.n_classes)[0])
 
 
 def affordable_sets(rehearsal: Rehearsal, kind: str) -> int:

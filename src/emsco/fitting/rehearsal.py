@@ -1,7 +1,8 @@
 """Rehearsal: which rows train and which judge, encoded once, and what learns from them."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 import warnings
 
 import numpy as np
@@ -26,6 +27,7 @@ from emsco.stages.recipe import Recipe
 _SCOUTS = 2  # folds by which learners are compared, and designs searched where final stages are trained anew
 _FEW_ROWS, _FEW_CELLS = 2_000, 200_000  # of which all folds are needed
 _PER_COLUMN = 1e-3  # seconds
+_Learner: TypeAlias = tuple[str, Any]  # an encoding, and more if it is that of a race
 _PER_CELL = {"raw": 1e-7, "linear": 1e-7, "rank": 8e-7, "spline": 1.4e-6}  # seconds that a cell takes to encode
 
 
@@ -65,7 +67,7 @@ class Rehearsal:
     errors: ErrorPrices | None = None
     workers: Workers | None = None
     _encoded: dict[str, list[tuple[Problem, Encoder]]] = field(default_factory=dict)
-    _trainers: dict[str, list[StageTrainer | None]] = field(default_factory=dict)
+    _trainers: dict[_Learner, list[StageTrainer | None]] = field(default_factory=dict)
 
     @property
     def y(self) -> IntArray:
@@ -127,9 +129,12 @@ class Rehearsal:
     def trainers(self, recipe: Recipe, *, seed: int, n_jobs: int) -> list[StageTrainer]:
         """Return what trains feature sets of each fold; logistic ones that differ in strength share their arrays."""
         problems = [problem for problem, _ in self.problems(recipe.encoding)]
-        if recipe.estimator is not None:
+        if recipe.estimator is not None and recipe.kind is None:
             return [recipe.trainer(problem, seed=seed, n_jobs=n_jobs) for problem in problems]
-        known = self._trainers.setdefault(recipe.encoding, [None] * len(problems))
+        learner = (recipe.encoding, None if recipe.estimator is None else (recipe, seed, n_jobs))
+        known = self._trainers.setdefault(learner, [None] * len(problems))
+        if recipe.estimator is not None and known[0] is not None:
+            return [trainer for trainer in known if trainer is not None]
         known[:] = [
             recipe.trainer(problem, seed=seed, n_jobs=n_jobs, like=like)
             for problem, like in zip(problems, known, strict=True)
@@ -178,15 +183,15 @@ class Rehearsal:
         if self.folds is None or len(self.folds) <= _SCOUTS or self.is_at_most(_FEW_ROWS, _FEW_CELLS):
             return self
         made = {encoding: parts[:_SCOUTS] for encoding, parts in self._encoded.items()}
-        trainers = {encoding: known[:_SCOUTS] for encoding, known in self._trainers.items()}
+        trainers = {learner: known[:_SCOUTS] for learner, known in self._trainers.items()}
         return replace(self, folds=self.folds[:_SCOUTS], _encoded=made, _trainers=trainers)
 
-    def forget(self, *, but: str) -> None:
+    def forget(self, *, but: Collection[str]) -> None:
         """Let go of what was made for other encodings."""
-        for made in (self._encoded, self._trainers):
-            for encoding in [*made]:
-                if encoding != but:
-                    del made[encoding]
+        for encoding in [each for each in self._encoded if each not in but]:
+            del self._encoded[encoding]
+        for learner in [each for each in self._trainers if each[0] not in but]:
+            del self._trainers[learner]
 
     def _problems(self, encoding: str) -> list[tuple[Problem, Encoder]]:
         if self.folds is None:

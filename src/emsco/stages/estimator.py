@@ -1,6 +1,7 @@
 """Any scikit-learn classifier as a stage: one clone per feature set, trained in parallel."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cache, cached_property, partial
 from typing import Any
@@ -46,13 +47,14 @@ class EstimatorTrainer:
         self._engine = plain_parameters(estimator)
         self._seed = seed
         self._n_jobs = n_jobs
+        self._known: dict[bytes, Any] = {}  # what the set of everything says: a race asks, and final stages do
         self.n_validation = n = problem.n_validation
         self.memory_dtype = np.dtype([("confidence", np.float64, (n,)), ("label", np.uint8, (n,))])
 
     def alone(self) -> "EstimatorTrainer":
         """Return the same trainer with one process, to be sent to another one."""
         other = copy(self)
-        other._n_jobs = 1
+        other._n_jobs, other._known = 1, {}
         return other
 
     def train(self, feature_sets: FeatureSets) -> NDArray[Any]:
@@ -66,6 +68,15 @@ class EstimatorTrainer:
     def models(self, feature_sets: FeatureSets, memory: NDArray[Any]) -> list[StageModel]:
         """Train the sets again, with the same result; storing every model of a search would have no bound."""
         return self.run(self._tasks(_train, self._seeded, feature_sets))
+
+    def known(self, units: NDArray[np.bool_]) -> Any:
+        """Return what a feature set says of the validation samples; None if it has to be trained."""
+        return self._known.get(units.tobytes())
+
+    def keep(self, units: NDArray[np.bool_], said: Any) -> None:
+        """Remember what the set of everything says."""
+        if units.all():
+            self._known[units.tobytes()] = said
 
     def judging(self, feature_sets: FeatureSets) -> list[Any]:
         """Return the calls that train one feature set each, and ask it for the validation samples."""
@@ -81,7 +92,7 @@ class EstimatorTrainer:
     def run(self, tasks: list[Any]) -> list[Any]:
         """Return what calls return, in order; they run beside each other."""
         if self._in_threads:
-            return list(Parallel(n_jobs=n_threads(self._n_jobs), backend="threading", batch_size=1)(tasks))
+            return _in_threads(tasks, min(n_threads(self._n_jobs), len(tasks)))
         return list(Parallel(n_jobs=self._n_jobs)(tasks))
 
     @property
@@ -113,14 +124,32 @@ class EstimatorTrainer:
 
 def train_together(trainers: Sequence[EstimatorTrainer], feature_sets: FeatureSets) -> list[NDArray[Any]]:
     """Return the stored data of each set for each trainer, as their ``train`` does, all of them trained in one go."""
-    judging = [trainer for trainer in trainers if trainer.n_validation]
-    tasks = [task for trainer in judging for task in trainer.judging(feature_sets)]
+    asked = [feature_sets if trainer.n_validation else feature_sets[:0] for trainer in trainers]
+    known = [[trainer.known(units) for units in sets] for trainer, sets in zip(trainers, asked, strict=True)]
+    tasks = [
+        task
+        for trainer, sets, old in zip(trainers, asked, known, strict=True)
+        for task in trainer.judging(sets[[each is None for each in old]])
+    ]
     said = iter(trainers[0].run(tasks))
     memories = [np.empty(len(feature_sets), dtype=trainer.memory_dtype) for trainer in trainers]
-    for trainer, memory in zip(trainers, memories, strict=True):
-        for i in range(len(feature_sets) if trainer.n_validation else 0):
-            memory["confidence"][i], memory["label"][i] = next(said)
+    for trainer, memory, sets, old in zip(trainers, memories, asked, known, strict=True):
+        for i, outcome in enumerate(old):
+            memory["confidence"][i], memory["label"][i] = found = next(said) if outcome is None else outcome
+            trainer.keep(sets[i], found)
     return memories
+
+
+def _in_threads(tasks: list[Any], n_jobs: int) -> list[Any]:
+    """Return what calls return, in order; what has not begun when one of them fails never will."""
+    if n_jobs <= 1:
+        return [function(*given, **named) for function, given, named in tasks]
+    pool = ThreadPoolExecutor(n_jobs)
+    try:
+        waiting = [pool.submit(function, *given, **named) for function, given, named in tasks]
+        return [each.result() for each in waiting]
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def check_estimator_usable(estimator: Any) -> None:
