@@ -401,23 +401,24 @@ def labelled(tmp_path, kind, counts):
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_sample_has_each_label_in_proportion_and_rare_ones_whole(tmp_path, kind):
     path, table = labelled(tmp_path, kind, [50, 40_000, 9_000, 950])
-    found, n_known = TableFile(path).sample(["row", "y"], "y", 10_000)
+    found, n_known, rows = TableFile(path).sample(["row", "y"], "y", 10_000)
     assert n_known == 49_950
     sample = found.to_pandas()
     assert sample["y"].value_counts().to_dict() == {"a": 8008, "b": 1802, "c": 950}
     whole = table.iloc[sample["row"].astype(int)]
     assert_array_equal(whole["y"], sample["y"])
+    assert_array_equal(sample["row"], rows)
     assert sample["row"].is_monotonic_increasing
     assert 20_000 < sample["row"].mean() < 30_000, "from everywhere"
-    again, _ = TableFile(path).sample(["row", "y"], "y", 10_000)
-    other, _ = TableFile(path).sample(["row", "y"], "y", 10_000, seed=1)
+    again, _, _ = TableFile(path).sample(["row", "y"], "y", 10_000)
+    other, _, _ = TableFile(path).sample(["row", "y"], "y", 10_000, seed=1)
     assert again.equals(found)
     assert not other.equals(found)
 
 
 def test_a_sample_of_few_rows_is_all_that_have_a_label(tmp_path):
     path, table = labelled(tmp_path, "parquet", [5, 10, 10, 10])
-    found, n_known = TableFile(path).sample(["row"], "y", 1_000)
+    found, n_known, _ = TableFile(path).sample(["row"], "y", 1_000)
     assert n_known == found.num_rows == 30
     assert_array_equal(found["row"].to_numpy(), table.loc[table["y"].notna(), "row"])
 

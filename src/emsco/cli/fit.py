@@ -32,7 +32,7 @@ from emsco.cli.options import (
     show_warning,
 )
 from emsco.cli.partitioned import Rows, is_many_files, read_partitions, working_on
-from emsco.cli.reading import digest_of, read_labelled
+from emsco.cli.reading import Labelled, digest_of, read_labelled
 from emsco.exceptions import NoSuchPointError, SearchInterruptedWarning
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def _fit_and_save(context: click.Context, options: FitOptions, clf: Any, rows: R
         clf.save(options.output, evaluation=evaluation, notes=_notes(context, options, rows, evaluation))
     if options.checkpoint is not None and not interrupted and not clf.timed_out_:
         options.checkpoint.unlink(missing_ok=True)
-    _show(clf, options, evaluation, rows.n_learned)
+    _show(clf, options, evaluation, _n_learned(clf, rows))
     if missed is not None:
         fail(f"{missed} The model was written, with point {clf.point_} in use.")
     if options.checkpoint is not None and (interrupted or clf.timed_out_):
@@ -280,6 +280,15 @@ def _fit_and_save(context: click.Context, options: FitOptions, clf: Any, rows: R
     if interrupted:
         return INTERRUPTED
     return 0 if missed is None else 1
+
+
+def _n_learned(clf: Any, rows: Rows) -> int:
+    """Return how many rows the stages learned from."""
+    from emsco.cluster.blocks import SampledFile
+    from emsco.cluster.fitting import learns_from_all
+
+    streamed = isinstance(rows.X, SampledFile) and learns_from_all(clf.deployed_)
+    return int(rows.X.n_rows) if streamed else rows.n_learned
 
 
 def _read(options: FitOptions) -> Rows:
@@ -292,12 +301,32 @@ def _read(options: FitOptions) -> Rows:
         file.require([options.target, *options.drop])
         features = [name for name in file.names if name != options.target and name not in options.drop]
         _prices(options, features)  # what is wrong with them is said before the rows are read
-        X, y, n_rows = read_labelled(file, features, options.target, seed=options.seed)
+        labelled = read_labelled(file, features, options.target, seed=options.seed)
+        X, y = labelled.X, labelled.y
         learn, held_out = _held_out(y, 0.0 if options.test or options.no_test else options.test_size, options.seed)
     _check_columns(X, y)
     calibration = _calibration_rows(options, X, y)
     test = (X.take(held_out), y[held_out]) if held_out.size else _test_rows(options, features, y[learn])
-    return Rows(X.take(learn), y[learn], y[learn], features, test, n_rows, len(learn), calibration)
+    learned = _with_the_rest(options, file, labelled, learn, held_out)
+    return Rows(learned, y[learn], y[learn], features, test, labelled.n_rows, len(learn), calibration)
+
+
+def _with_the_rest(options: FitOptions, file: Any, labelled: Labelled, learn: Any, held_out: Any) -> Any:
+    """Return the rows to learn from; of a sample of a Parquet file together with all others that are not tested on."""
+    X, n_known = labelled.X.take(learn), labelled.n_known
+    if labelled.n_rows == n_known:
+        return X
+    drawn = f"{options.data} has {n_known:,} rows with a label; {labelled.n_rows:,} of them, drawn at random, are"
+    others = [options.errors, options.guarantee, options.time_limit, options.checkpoint, options.cluster]
+    if not file.is_parquet or any(each is not None for each in others):
+        show_warning(f"{drawn} used, each label in proportion.")
+        return X
+    from emsco.checks import n_threads
+    from emsco.cluster.blocks import Blocks, SampledFile
+
+    show_warning(f"{drawn} searched, each label in proportion; logistic stages learn from all rows, others from these.")
+    rest = Blocks(file, X.column_names, options.target, labelled.rows[held_out], n_jobs=n_threads(options.jobs))
+    return SampledFile(X, rest, n_known - len(held_out))
 
 
 def _check(options: FitOptions) -> None:
@@ -342,7 +371,7 @@ def _calibration_rows(options: FitOptions, X: Any, y: Any) -> dict[str, Any]:
     file.require([options.target, *X.column_names])
     numbers = [column.name for column in X.schema if not types.is_string(column.type)]
     numbers += [options.target] if y.dtype.kind in "iuf" else []
-    X_cal, y_cal, _ = read_labelled(file, X.column_names, options.target, numbers)
+    X_cal, y_cal, *_ = read_labelled(file, X.column_names, options.target, numbers)
     return {"X_cal": X_cal, "y_cal": y_cal}
 
 
@@ -359,7 +388,7 @@ def _test_rows(options: FitOptions, features: list[str], y: Any) -> tuple[Any, A
     file.require([options.target, *features])
     if digest_of(options.test) == digest_of(options.data):
         show_warning(f"{options.test} holds the cases of training; its figures are optimistic.")
-    X, truth, n_rows = read_labelled(file, features, options.target)
+    X, truth, n_rows, *_ = read_labelled(file, features, options.target)
     return X, check_truth(truth, np.unique(y), n_rows)
 
 

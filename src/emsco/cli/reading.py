@@ -6,7 +6,7 @@ Commands see a classifier through its public attributes and through the function
 from collections.abc import Sequence
 from hashlib import file_digest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -52,10 +52,32 @@ def chosen_point(clf: Any, choice: str | dict[str, Any]) -> int:
     return choose_point(clf.front_, choice, best=PRESET_CHOICES[clf.preset])
 
 
+class Labelled(NamedTuple):
+    """Features and labels of the rows of a file that have a label, or of a sample of them.
+
+    Attributes
+    ----------
+    X, y
+        Features and labels.
+    n_rows : int
+        How many rows these are.
+    n_known : int
+        How many rows of the file have a label.
+    rows : ndarray of int
+        Which rows of the file they are.
+    """
+
+    X: Any
+    y: Any
+    n_rows: int
+    n_known: int
+    rows: Any
+
+
 def read_labelled(
     file: Any, features: list[str], target: str, numbers: list[str] | None = None, *, seed: int | None = None
-) -> tuple[Any, Any, int]:
-    """Return features and labels of the rows that have a label, and how many rows these are.
+) -> Labelled:
+    """Return features and labels of the rows that have a label.
 
     With a seed, a sample of a very large file is read.
     """
@@ -67,14 +89,10 @@ def read_labelled(
     if not features:
         raise click.UsageError(f"{file.path} has no column but {target}: there is nothing to predict it from.")
     if seed is not None and file.may_be_large:
-        table, n_known = file.sample([*features, target], target, MAX_ROWS, numbers=numbers, seed=seed)
-        if table.num_rows < n_known:
-            show_warning(
-                f"{file.path} has {n_known:,} rows with a label; {table.num_rows:,} of them are used, drawn at random, "
-                "each label in proportion."
-            )
+        table, n_known, rows = file.sample([*features, target], target, MAX_ROWS, numbers=numbers, seed=seed)
     else:
-        table = file.read([*features, target], numbers=numbers)
+        table, n_known = file.read([*features, target], numbers=numbers), 0
+        rows = np.arange(table.num_rows)
     known = np.flatnonzero(~np.asarray(table.column(target).is_null()))
     if known.size < table.num_rows:
         show_warning(f"{table.num_rows - known.size} rows of {file.path} have no {target}; they are left out.")
@@ -82,7 +100,7 @@ def read_labelled(
     y = Table(table.select([target])).column(0)
     if y.dtype.kind == "f" and y.size and (y == np.floor(y)).all():
         y = y.astype(np.int64)
-    return table.select(features), y, int(known.size)
+    return Labelled(table.select(features), y, int(known.size), max(n_known, int(known.size)), rows[known])
 
 
 def read_for(clfs: Sequence[Any], data: Path, target: str | None, file_encoding: str) -> tuple[Any, Any, int]:
@@ -107,7 +125,7 @@ def read_for(clfs: Sequence[Any], data: Path, target: str | None, file_encoding:
     numbers = [name for name, is_number in numeric.items() if is_number and name in file.names]
     if all(clf.classes_.dtype.kind in "iuf" for clf in clfs):
         numbers.append(target)
-    return read_labelled(file, features, target, numbers)
+    return read_labelled(file, features, target, numbers)[:3]
 
 
 def digest_of(path: Path) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from emsco.arrays import BoolArray, FloatArray, IntArray
 from emsco.cluster.newton import N_FOLDS, Encoded, extended, solve
-from emsco.cluster.partitions import Partitions, codes_of, labels_of
+from emsco.cluster.partitions import Parts, codes_of, labels_of
 from emsco.data.files import MAX_ROWS
 from emsco.data.labels import plain_classes
 from emsco.data.table import Table
@@ -63,7 +63,7 @@ class Sample:
 
 def fit_partitions(
     settings: Settings,
-    parts: Partitions,
+    parts: Parts,
     sample: Sample,
     given: Given,
     clock: Clock,
@@ -74,7 +74,7 @@ def fit_partitions(
     Parameters
     ----------
     settings : Settings
-    parts : Partitions
+    parts : Parts
     sample : Sample
     given : Given
         The sample, as it is given to a fit.
@@ -93,17 +93,31 @@ def fit_partitions(
         return fitted
     clock.begin("training the front")
     n_rows = f"{sample.n_rows:,} rows"
-    if all(isinstance(model, LogisticModel) for model in deployed.models.values()):
-        clock("training the front", 0.0, f"{n_rows} in {len(parts):,} partitions")
+    if learns_from_all(deployed):
+        clock("training the front", 0.0, f"{n_rows} in {len(parts):,} parts")
         how = Encoded(deployed.encoder, deployed.classes, settings.seed)
         deployed = _trained(parts, deployed, how, deployed.origin.C)
-    else:
+    elif parts.judges_others:
         clock("training the front", 0.5, f"judging on {n_rows}; stages are those of {len(sample.y):,}")
         deployed = _judged(parts, deployed, partial(_said_by_models, deployed, sample.rows), deployed.models)
     return Fitted(deployed, fitted.choose)
 
 
-def draw(parts: Partitions, seed: int) -> Sample:
+def learns_from_all(deployed: Deployed) -> bool:
+    """Return whether the stages of a front are trained on all rows: logistic ones."""
+    return all(isinstance(model, LogisticModel) for model in deployed.models.values())
+
+
+def fitting_all(parts: Parts, sample: Sample) -> Callable[..., Fitted]:
+    """Return what fits a sample as ``fit`` does, and then trains and judges the front on all rows."""
+
+    def run(settings: Settings, given: Given, clock: Clock, memory: Any = None, workers: Any = None) -> Fitted:
+        return fit_partitions(settings, parts, sample, given, clock, partial(fit, memory=memory, workers=workers))
+
+    return run
+
+
+def draw(parts: Parts, seed: int) -> Sample:
     """Return rows of all partitions, drawn at random, each class in proportion; of rare classes more, or all.
 
     How many each partition gives is drawn here, which rows by the partition itself: no list of all rows is made.
@@ -164,7 +178,7 @@ def _drawn(
     return X.iloc[chosen], classes[codes[chosen]], chosen
 
 
-def _trained(parts: Partitions, deployed: Deployed, how: Encoded, C: float) -> Deployed:
+def _trained(parts: Parts, deployed: Deployed, how: Encoded, C: float) -> Deployed:
     """Return a front whose logistic stages are trained on all rows, and judged by folds of all rows."""
     sets = _sets(deployed)
     columns = [_columns(deployed, units) for units in sets.values()]
@@ -194,7 +208,7 @@ def _columns(deployed: Deployed, units: BoolArray) -> NDArray[np.intp]:
 
 
 def _judged(
-    parts: Partitions, deployed: Deployed, said: Any, models: Mapping[bytes, StageModel], *, n_folds: int | None = None
+    parts: Parts, deployed: Deployed, said: Any, models: Mapping[bytes, StageModel], *, n_folds: int | None = None
 ) -> Deployed:
     """Return a front with its figures on the rows that judge, by what stages say of them."""
     front = deployed.front

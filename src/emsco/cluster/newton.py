@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from emsco.arrays import FloatArray, IntArray
-from emsco.cluster.partitions import Partitions, codes_of
+from emsco.cluster.partitions import Parts, codes_of
 from emsco.data.encoding import Encoder
 from emsco.data.table import Table
 from emsco.stages.large import FLAT, add_curvature, probabilities
@@ -63,13 +63,13 @@ class Solved:
 
 
 def solve(
-    parts: Partitions, how: Encoded, columns: Sequence[NDArray[np.intp]], begin: Sequence[FloatArray], *, C: float
+    parts: Parts, how: Encoded, columns: Sequence[NDArray[np.intp]], begin: Sequence[FloatArray], *, C: float
 ) -> Solved:
     """Return the weights of feature sets.
 
     Parameters
     ----------
-    parts : Partitions
+    parts : Parts
     how : Encoded
     columns : sequence of ndarray
         Encoded columns of each set.

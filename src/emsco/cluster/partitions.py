@@ -1,5 +1,6 @@
-"""A table in partitions, with its labels: nothing but one partition per thread is in memory at a time."""
+"""A table in parts, with its labels: nothing but a part or two per thread is in memory at a time."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +14,37 @@ from emsco.exceptions import ClusterError, EmscoError, InvalidInputError, Invali
 _AHEAD = 2  # partitions per thread that are asked for at a time
 
 
-class Partitions:
+class Parts(ABC):
+    """Rows and their labels, part by part.
+
+    Attributes
+    ----------
+    names : list of str
+        Columns.
+    judges_others : bool
+        Whether what is trained on a sample is judged on all other rows, too.
+    """
+
+    names: list[str]
+    judges_others = True
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of parts."""
+
+    @abstractmethod
+    def each(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Yield ``function(rows, labels, number, *arguments)`` of each part, in order."""
+
+    def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return the sum of what a function gives of each part, in their order: the same for any workers."""
+        total: Any = None
+        for part in self.each(function, *arguments):
+            total = part if total is None else [a + b for a, b in zip(total, part, strict=True)]
+        return total
+
+
+class Partitions(Parts):
     """A Dask DataFrame and the Dask Series of its labels.
 
     Parameters
@@ -80,13 +111,6 @@ class Partitions:
                 raise ClusterError(
                     f"partitions {start} to {start + len(tasks) - 1} could not be computed: {error}"
                 ) from error
-
-    def total(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return the sum of what a function gives of each partition, in their order: the same for any workers."""
-        total: Any = None
-        for part in self.each(function, *arguments):
-            total = part if total is None else [a + b for a, b in zip(total, part, strict=True)]
-        return total
 
 
 def _parted(function: Callable[..., Any], label: str | None, X: Any, y: Any, number: int, *arguments: Any) -> Any:

@@ -120,8 +120,8 @@ class TableFile:
 
     def sample(
         self, columns: Sequence[str], target: str, n_rows: int, *, numbers: Sequence[str] | None = None, seed: int = 0
-    ) -> tuple[Any, int]:
-        """Return some rows of the file, drawn at random, each label in proportion, and how many rows have a label.
+    ) -> tuple[Any, int, Any]:
+        """Return some rows, drawn at random, each label in proportion, how many have a label, and which rows they are.
 
         The file is read twice, a block at a time, so that it may be larger than the memory. Of rare labels more rows
         are kept. If there are no more rows than asked for, all are returned.
@@ -161,7 +161,7 @@ class TableFile:
             blocks.append(part)
         if not blocks:
             raise FileError(f"{self.path} has no rows.")
-        return self._typed(_without_views(pyarrow.Table.from_batches(blocks)), numbers), n_known
+        return self._typed(_without_views(pyarrow.Table.from_batches(blocks)), numbers), n_known, np.flatnonzero(kept)
 
     def _check_size(self, n_bytes: int) -> None:
         """Raise if so many bytes in memory are too many."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from os import PathLike
 from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from emsco.arrays import IntArray
@@ -261,6 +261,7 @@ class EMSCOClassifier(StagedClassifier):
         -------
         self
         """
+        from emsco.cluster.blocks import SampledFile
         from emsco.fitting.clock import Clock
         from emsco.fitting.pipeline import Given, fit
         from emsco.fitting.settings import read_settings
@@ -269,7 +270,9 @@ class EMSCOClassifier(StagedClassifier):
         workers = self._workers()
         with Clock(settings.time_limit, verbose=settings.verbose, beside=workers) as clock:
             run = fit
-            if is_dask(X):
+            if isinstance(X, SampledFile):
+                X, run = self._all_of(X, y)
+            elif is_dask(X):
                 X, y, run = self._sampled(X, y, settings, clock)
             table = self._begin(X)
             given = Given(table, y, X_val, y_val, X_cal, y_cal, names_are_text=hasattr(self, "feature_names_in_"))
@@ -292,19 +295,19 @@ class EMSCOClassifier(StagedClassifier):
 
     def _sampled(self, X: Any, y: Any, settings: Any, clock: Any) -> tuple[Any, Any, Callable[..., Any]]:
         """Return a sample of a Dask DataFrame, its labels, and what fits them and then trains on all rows."""
-        from emsco.cluster.fitting import draw, fit_partitions
+        from emsco.cluster.fitting import draw, fitting_all
         from emsco.cluster.partitions import Partitions
-        from emsco.fitting.pipeline import fit
 
         parts = Partitions(X, y, self.client)
         clock("reading", 0.0, f"{len(parts):,} partitions")
         sample = draw(parts, settings.seed)
+        return sample.X, sample.y, fitting_all(parts, sample)
 
-        def run(settings: Any, given: Any, clock: Any, memory: Any = None, workers: Any = None) -> Any:
-            fit_sample = partial(fit, memory=memory, workers=workers)
-            return fit_partitions(settings, parts, sample, given, clock, fit_sample)
+    def _all_of(self, file: Any, y: Any) -> tuple[Any, Callable[..., Any]]:
+        """Return the sample of a file, and what fits it and then trains on all rows."""
+        from emsco.cluster.fitting import Sample, fitting_all
 
-        return sample.X, sample.y, run
+        return file.X, fitting_all(file.blocks, Sample(file.X, y, (), np.unique(y), file.n_rows))
 
     def _workers(self) -> Any:
         """Return who trains; None: this process."""
