@@ -133,12 +133,13 @@ def test_the_command_trains_logistic_stages_on_all_rows_that_it_does_not_test_on
         )
 
 
-@pytest.mark.parametrize("options", [["--products"], ["--time-limit", "60"]])
-def test_other_stages_and_fits_with_a_limit_are_those_of_the_sample(path, tmp_path, capsys, monkeypatch, options):
+@pytest.mark.parametrize("options", [["--products"], ["--checkpoint", "run.ckpt"]])
+def test_other_stages_and_fits_with_a_checkpoint_are_those_of_the_sample(path, tmp_path, capsys, monkeypatch, options):
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("emsco.data.files.MAX_ROWS", 1500)
     monkeypatch.setattr("emsco.data.files._RARE", 10)
     pytest.importorskip("skops")
     clf, printed = fitted(capsys, path, tmp_path, "--final", "search", *options)
-    assert ("others from these" in printed.err) == ("--time-limit" not in options)
+    assert ("others from these" in printed.err) == ("--checkpoint" not in options)
     assert clf.front_.n_samples == pytest.approx(0.75 * 1500, abs=3)
     assert f"{clf.front_.n_samples} training rows" in printed.out.replace(",", "")
