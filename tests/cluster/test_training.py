@@ -21,6 +21,7 @@ from emsco import BestFirst, EMSCOClassifier, Evolution, load
 from emsco.cluster import training
 from emsco.cluster.crew import Call, Crew
 from emsco.exceptions import ClusterError, InvalidParameterError
+from emsco.search import evolution
 from tests.classifiers import fixed
 from tests.cluster.conftest import need_loopback
 
@@ -265,21 +266,27 @@ def test_a_lost_scheduler_leaves_the_checkpoint_which_goes_on_without_a_cluster(
 
 
 @pytest.mark.slow
-def test_ctrl_c_keeps_what_there_is_and_a_checkpoint_goes_on_with_a_cluster(client, tmp_path, ctrl_c):
+def test_ctrl_c_keeps_what_there_is_and_a_checkpoint_goes_on_with_a_cluster(client, tmp_path, ctrl_c, monkeypatch):
     from emsco.exceptions import SearchInterruptedWarning
 
     settings = {**TREES, "estimator": Slow(0.02), "random_state": 0}
     one = fixed(COSTS, **settings).fit(X, Y)
-    timer = Timer(2.5, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            interrupted = fixed(COSTS, **settings, client=client).fit(X, Y, checkpoint=tmp_path / "run.ckpt")
-        except KeyboardInterrupt:
-            interrupted = None  # before the first generation there is nothing to keep
-    timer.join()
-    if interrupted is not None and caught:
-        assert any(issubclass(each.category, SearchInterruptedWarning) for each in caught)
-        assert len(interrupted.front_)
+    begun, sent, run, step = [], [], Crew.run, evolution.step
+
+    def counted_step(*arguments, **options):
+        begun.append(1)
+        return step(*arguments, **options)
+
+    def interrupted_run(self, *arguments, **options):
+        for done in run(self, *arguments, **options):
+            yield done
+            if len(begun) == 2 and not sent:  # while tasks of the second generation are open
+                sent.append(1)
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(evolution, "step", counted_step)
+    monkeypatch.setattr(Crew, "run", interrupted_run)
+    with pytest.warns(SearchInterruptedWarning):
+        interrupted = fixed(COSTS, **settings, client=client).fit(X, Y, checkpoint=tmp_path / "run.ckpt")
+    assert len(interrupted.front_)
     same(one, fixed(COSTS, **settings, client=client).fit(X, Y, checkpoint=tmp_path / "run.ckpt"))
