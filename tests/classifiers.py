@@ -66,7 +66,7 @@ def with_branches(deployed, branched, X, y, estimator=None):
         paid=stages_paid(designs, deployed.prices, longer),
         branched=(None,) * n + (branched,),
     )
-    rules = (*deployed.rules, branched.rules[0])
+    rules = (*deployed.rules, deployed.rules[0])
     whole = replace(
         deployed, designs=designs, models=models, front=mixed, rules=rules, point=n, evaluation=None,
         branches=mixed.branched,

@@ -22,8 +22,9 @@ from sklearn.tree import DecisionTreeClassifier
 from emsco import EMSCOClassifier, Evolution, MultiStageClassifier
 from emsco.datasets import load_heart_failure
 from emsco.deployed import export
+from emsco.designs.branched import Route
 from emsco.exceptions import ExportError, InvalidParameterError, MissingDependencyError
-from tests.classifiers import fixed
+from tests.classifiers import BARS, CATEGORY, CHAINS, SICK, branching, fixed, sick
 from tests.storage.test_storage import Coin
 from tests.test_estimators import PANEL, patients
 
@@ -31,11 +32,36 @@ from tests.test_estimators import PANEL, patients
 def walk(folder, X):
     """Decide rows as a program without emsco would."""
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    if manifest["version"] == 2:
+        return walk_branches(folder, manifest, X)
+    return walk_stages(folder, manifest, manifest["stages"], X)
+
+
+def walk_branches(folder, manifest, X):
+    """Decide rows branch by branch; the route reads the cells, or asks the graph of the root."""
+    route, branches = manifest["route"], manifest["branches"]
+    place = {value: b for b, group in enumerate(route["groups"]) for value in group}
+    if route["kind"] == "leaning":
+        root = {**branches[0]["stages"][0], "thresholds": [0.0] * len(manifest["classes"])}
+        said = walk_stages(folder, manifest, [root], X)[0]
+        branch = np.array([place.get(manifest["classes"].index(label), route["default"]) for label in said])
+    else:
+        assert route["kind"] == "category"
+        branch = np.array([place.get(value, route["default"]) for value in X[route["columns"][0]]])
+    found = [np.empty(len(X), dtype=object), np.zeros(len(X), int), np.zeros(len(X)), np.zeros(len(X))]
+    for b, part in enumerate(branches):
+        for mine, theirs in zip(found, walk_stages(folder, manifest, part["stages"], X[branch == b]), strict=True):
+            mine[branch == b] = theirs
+    return [found[0].tolist(), *found[1:]]
+
+
+def walk_stages(folder, manifest, stages, X):
+    """Decide rows by a chain."""
     label = np.full(len(X), -1)
     stage = np.zeros(len(X), dtype=int)
     confidence, cost = np.zeros(len(X)), np.zeros(len(X))
     waiting = np.arange(len(X))
-    for number, record in enumerate(manifest["stages"]):
+    for number, record in enumerate(stages):
         session = onnxruntime.InferenceSession(folder / record["graph"], providers=["CPUExecutionProvider"])
         feeds = {}
         for column in record["inputs"]:
@@ -289,3 +315,17 @@ def test_money_models_that_graphs_cannot_stand_for_are_refused(tmp_path):
     clf = EMSCOClassifier([0, 1], errors=errors, random_state=0).fit(X, [0, 1, 2] * 20)
     with pytest.raises(ExportError, match="grow with the column 't0'"):
         clf.export_onnx(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["category", "leaning"])
+def test_a_design_that_branches_is_walked_branch_by_branch(kind, tmp_path):
+    X, y = sick()
+    leaning = Route("leaning", -1, groups=((0,), (1,)), n_branches=2)
+    n = 3 if kind == "category" else 2
+    route = CATEGORY if kind == "category" else leaning
+    clf = branching(X, y, CHAINS[:n], route, BARS[:n], costs=SICK, experts=("own", "shared", "weighted")[:n])
+    assert_same_walk(clf, X, tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["version"] == 2
+    assert [len(part["stages"]) for part in manifest["branches"]] == [3, 2, 3][:n]
+    assert {part["stages"][0]["graph"] for part in manifest["branches"]} == {"stage-0.onnx"}

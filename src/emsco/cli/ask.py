@@ -56,7 +56,7 @@ def ask(model: Path, state: Path | None) -> int:
                 )
                 return 0
             case Reject() as answer:
-                bar = rule_in_use(clf).bar(answer.stage, clf.classes_.tolist().index(answer.best_guess))
+                bar = rule_in_use(clf, answer.branch).bar(answer.stage, clf.classes_.tolist().index(answer.best_guess))
                 wanted = "no confidence is enough" if bar > 1 else f"{bar:.0%} needed"
                 console().print(
                     f"[bold]inconclusive[/]: confidence {answer.confidence:.1%} after the last stage, {wanted}; "

@@ -34,9 +34,10 @@ def column_codes(clf: Any) -> "list[ColumnCode]":
     return codes
 
 
-def rule_in_use(clf: Any) -> "RejectRule":
-    """Return the thresholds of the design in use."""
-    rule: RejectRule = clf.deployed_.rule
+def rule_in_use(clf: Any, branch: int | None = None) -> "RejectRule":
+    """Return the thresholds of the design in use, or of one of its branches."""
+    deployed = clf.deployed_
+    rule: RejectRule = deployed.rule if branch is None else deployed.branched.rules[branch]
     return rule
 
 

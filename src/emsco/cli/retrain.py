@@ -59,6 +59,7 @@ def retrain(
     X, y, n_rows = read_for([clf], data, target, file_encoding)
     warn_if_seen(clf, model.name, data)
     before = clf.deployed_
+    before.require_chain("retraining")
     if guarantee_rows is not None and before.promise is None:
         raise click.UsageError(f"--guarantee-rows: {model} has no guarantee to calibrate; leave them out.")
     X_cal, y_cal, _ = (None,) * 3 if guarantee_rows is None else read_for([clf], guarantee_rows, target, file_encoding)

@@ -18,13 +18,15 @@ from numpy.typing import NDArray
 
 from emsco.data.encoding import FARTHEST, CategoryCode, ColumnCode, CurveCode, Encoder, NumberCode
 from emsco.data.output import write_atomically
-from emsco.deployed.decide import Stage
+from emsco.deployed.decide import Stage, TrainedCascade
 from emsco.deployed.model import Deployed
 from emsco.exceptions import ExportError, InvalidParameterError, MissingDependencyError, shown
 from emsco.prices.errors import ErrorPrices
+from emsco.scoring.rejection import RejectRule
 from emsco.stages.logistic import LogisticModel
 
 FORMAT, VERSION = "emsco-onnx", 1
+BRANCHED_VERSION = 2  # of a manifest with branches, which readers of the first version must refuse
 _OPSET, _ML_OPSET, _IR = 18, 3, 8
 _AXES_ARE_INPUTS = 18  # from this opset on
 _PROBES = 200  # rows on which a graph must agree with us
@@ -35,20 +37,49 @@ def export_onnx(model: Deployed, folder: str | PathLike[str]) -> None:
     """Write the design in use of a classifier; see ``EMSCOClassifier.export_onnx``."""
     if not isinstance(folder, str | PathLike):
         raise InvalidParameterError(f"folder must be text or a path; got {folder!r}.")
-    rule = model.rule
-    bars = rule.matrix(len(model.stages))
-    encoder: Encoder = model.encoder
     errors = model.errors
     _check_priced(model)
     graphs: dict[str, bytes] = {}
+    classes = model.classes.tolist()
+    manifest: dict[str, Any] = {"format": FORMAT, "version": VERSION, "threshold": None, "classes": classes}
+    if model.branched is None:
+        manifest["threshold"] = model.rule.number
+        manifest["stages"] = _stages(model, model.cascade, model.rule, graphs)
+    else:
+        parts = enumerate(zip(model.words, model.tree.chains, model.branched.rules, strict=True))
+        manifest["version"] = BRANCHED_VERSION
+        manifest["route"] = _route(model)
+        manifest["branches"] = [
+            {"words": words, "stages": _stages(model, part, rule, graphs, f"branch-{b}-")}
+            for b, (words, part, rule) in parts
+        ]
+    if errors is not None:
+        no_answer = None if errors.no_answer is None else errors.n_classes
+        manifest["errors"] = {"prices": errors.table.tolist(), "largest": errors.largest, "no_answer": no_answer}
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExportError(f"the folder {str(target)!r} cannot be made: {error}.") from error
+    described = json.dumps(manifest, allow_nan=False, indent=1).encode()
+    for name, data in {**graphs, "manifest.json": described}.items():  # the manifest last: it names the others
+        write_atomically(target / name, data, ExportError)
+
+
+def _stages(
+    model: Deployed, cascade: TrainedCascade, rule: RejectRule, graphs: dict[str, bytes], prefix: str = ""
+) -> list[dict[str, Any]]:
+    """Return a record per stage of a chain, and add its graphs; all branches share the graph of the root."""
+    encoder, errors, bars = model.encoder, model.errors, rule.matrix(len(cascade.stages))
     stages: list[dict[str, Any]] = []
     columns: list[int] = []
-    for number, (stage, paid) in enumerate(zip(model.stages, model.paid.tolist(), strict=True)):
+    for number, (stage, paid) in enumerate(zip(cascade.stages, cascade.paid.tolist(), strict=True)):
         columns = sorted([*columns, *stage.new_columns])
-        name = f"stage-{number}.onnx"
+        name = f"{prefix if number else ''}stage-{number}.onnx"
         precision = "float64" if isinstance(stage.model, LogisticModel) else "float32"
-        graphs[name] = _graph(encoder, columns, stage, precision, errors)
-        _check(graphs[name], encoder, columns, stage, precision, errors)
+        if name not in graphs:
+            graphs[name] = _graph(encoder, columns, stage, precision, errors)
+            _check(graphs[name], encoder, columns, stage, precision, errors)
         stages.append(
             {
                 "features": list(stage.features),
@@ -63,19 +94,20 @@ def export_onnx(model: Deployed, folder: str | PathLike[str]) -> None:
                 "inputs": [{"input": _input(c), **_describe(encoder.codes[c])} for c in columns],
             }
         )
-    classes = model.classes.tolist()
-    manifest = {"format": FORMAT, "version": VERSION, "threshold": rule.number, "classes": classes, "stages": stages}
-    if errors is not None:
-        no_answer = None if errors.no_answer is None else errors.n_classes
-        manifest["errors"] = {"prices": errors.table.tolist(), "largest": errors.largest, "no_answer": no_answer}
-    target = Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ExportError(f"the folder {str(target)!r} cannot be made: {error}.") from error
-    described = json.dumps(manifest, allow_nan=False, indent=1).encode()
-    for name, data in {**graphs, "manifest.json": described}.items():  # the manifest last: it names the others
-        write_atomically(target / name, data, ExportError)
+    return stages
+
+
+def _route(model: Deployed) -> dict[str, Any]:
+    """Return which branch a case takes, for programs that walk the manifest."""
+    assert model.branched is not None
+    route = model.branched.route
+    return {
+        "kind": route.kind,
+        "columns": [model.column_names[c] for c in route.columns],
+        "groups": [list(group) for group in route.groups],
+        "cuts": list(route.cuts),
+        "default": route.default,
+    }
 
 
 def _check_priced(model: Deployed) -> None:

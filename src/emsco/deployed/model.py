@@ -37,6 +37,7 @@ from emsco.scoring.front import Front
 from emsco.scoring.objectives import Loss
 from emsco.scoring.outlook import Outlook
 from emsco.scoring.rejection import RejectRule, as_rule
+from emsco.scoring.thresholds import rule_words, rules_words
 from emsco.stages.base import StageModel
 
 
@@ -219,6 +220,29 @@ class Deployed:
         """The branches of the design in use; None if it is a chain."""
         return self.branches[self.point] if self.branches else None
 
+    def require_chain(self, what: str) -> None:
+        """Raise if the design in use branches, of which there is no such thing yet."""
+        if self.branched is not None:
+            chains = [i for i, branched in enumerate(self.branches) if branched is None]
+            hint = f", such as use({chains[0]})" if chains else ""
+            raise InvalidInputError(
+                f"the design in use branches, and there is no {what} of such designs yet; put a point that does not "
+                f"branch into use{hint}."
+            )
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Which cases follow each branch of the design in use, in words; empty if it is a chain."""
+        branched = self.branched
+        return () if branched is None else branched.route.words(self.column_names, self.classes.tolist())
+
+    @property
+    def rule_words(self) -> str:
+        """When the design in use gives a label, in words."""
+        if self.branched is not None:
+            return rules_words(self.branched, self.classes.tolist())
+        return rule_words(self.rule, len(self.stages), self.classes.tolist())
+
     @property
     def rule(self) -> RejectRule:
         """When the design in use is confident enough; if it branches, each branch has a rule of its own."""
@@ -277,11 +301,7 @@ class Deployed:
     @cached_property
     def cascade(self) -> TrainedCascade:
         """The stages of the design in use, which is a chain."""
-        if self.branched is not None:
-            raise InvalidInputError(
-                "the design in use branches, and what was asked for is one chain of stages; put a point without "
-                "branches into use."
-            )
+        self.require_chain("one chain of stages")
         return self.cascade_of(self.design)
 
     @cached_property

@@ -200,6 +200,7 @@ class Monitor:
                 f"must be a share strictly between 0 and 1, such as 0.05; got {false_alarms!r}.",
                 parameter="false_alarms",
             )
+        model.require_chain("monitor")
         self._classes = model.classes
         self._paid = model.paid.tolist()
         self.false_alarms = false_alarms

@@ -73,6 +73,8 @@ def retrain(
         y_cal=y_cal,
         names_are_text=deployed.origin.names_are_text,
     )
+    if any(branched is not None for branched in deployed.branches):
+        raise InvalidInputError("a classifier with designs that branch cannot be retrained yet; fit it again.")
     if deployed.errors is not None:
         raise InvalidInputError("a classifier with prices of errors cannot be retrained yet; fit it again.")
     codes, classes = check_target(y, given.table.n_rows)

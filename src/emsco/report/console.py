@@ -21,11 +21,11 @@ from emsco.markup import Sheet
 from emsco.report.learning import judged, learning_record, selected, timed_out_words
 from emsco.report.money import validation_money
 from emsco.report.outlook import outlook_record, outlook_words
+from emsco.report.tree import stage_rows, tree_rows
 from emsco.scoring.classes import base_rate, class_sheet
 from emsco.scoring.rejection import as_rule
 from emsco.scoring.tables import with_facts
-from emsco.scoring.thresholds import rule_words
-from emsco.scoring.words import NEVER_FOUND, describe, in_brief, never_bought, tenths, tenths_of_worst
+from emsco.scoring.words import NEVER_FOUND, in_brief, never_bought, tenths, tenths_of_worst
 
 _LEAST_BUYS = 40  # characters for the design, beside the other columns
 _WIDE = 110  # characters; a narrower terminal shows an interval below its figure
@@ -131,7 +131,7 @@ def print_front(model: Deployed, points: list[int]) -> None:
     for k, i in enumerate(points):
         point, mark = front[i], "*" if i == model.point else " "
         worst = [tenths_of_worst(front.worst_recall[i])] if by_class else []
-        buys, others = describe(point.design, front.feature_names), [shown[k] for shown in extra.values()]
+        buys, others = front.in_words(i), [shown[k] for shown in extra.values()]
         facts: list[str] = []
         if not beside:
             facts, others = [f"{name} {shown}" for name, shown in zip(extra, others, strict=True)], []
@@ -156,22 +156,15 @@ def print_sheet(sheet: Sheet) -> None:
 def print_threshold(model: Deployed) -> None:
     """Print when the design in use gives a label."""
     calibrated = "" if model.promise is None else " (calibrated)"
-    say(f"Labels{calibrated}: {rule_words(model.rule, len(model.stages), model.classes.tolist())}.")
+    say(f"Labels{calibrated}: {model.rule_words}.")
 
 
 def print_stages(model: Deployed, evaluation: Evaluation | None) -> None:
-    """Print the purchases of each stage, and its decisions on the test cases."""
+    """Print the purchases of each stage, and its decisions on the test cases; of a tree, branch by branch."""
     result = None if evaluation is None else evaluation.points[model.point]
     grid = _grid("stage", "<buys", "price", *(("test cases", "labels", "correct") if result else ()))
-    waiting = result.n_rows if result else 0
-    for j, stage in enumerate(model.stages):
-        figures: list[str] = []
-        if result is not None:
-            figures = [str(waiting), str(result.answered[j]), str(result.right[j])]
-            waiting -= result.answered[j]
-        grid.add_row(str(j + 1), Text(", ".join(stage.features)), f"{stage.price:,.6g}", *figures)
-    if result is not None:
-        grid.add_row("", "inconclusive", "", str(waiting), "", "")
+    for row in tree_rows(model, result) if model.branched is not None else stage_rows(model, result):
+        grid.add_row(row[0], Text(row[1]), *row[2:])
     console().print(grid)
     if never := never_bought(model.design, model.prices.unit_names):
         say(f"Never bought: {in_brief(never, most=20)}.\n")
@@ -210,9 +203,11 @@ def print_results(model: Deployed, evaluation: Evaluation | None) -> None:
     if evaluation.everything == evaluation.always:
         results = {"the design in use": evaluation.points[model.point], "buy everything": evaluation.always}
     rules = (model.rule, model.rule_of_everything, as_rule(0.0))
-    n_stages, n_classes = (len(model.stages), 1, 1), model.classes.size
+    n_stages, n_classes = (model.n_stages, 1, 1), model.classes.size
     # A label for every case is no matter of chance, so it has no interval.
     everyone = [name for name, rule, n in zip(results, rules, n_stages, strict=False) if rule.labels_all(n, n_classes)]
+    if model.branched is not None:
+        everyone = [name for name in everyone if name != next(iter(results))]
     for name, result in results.items():
         given, right = sum(result.answered), sum(result.right)
         grid.add_row(

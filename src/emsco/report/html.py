@@ -15,7 +15,7 @@ from emsco.deployed.evaluation import Evaluation
 from emsco.report.summary import summarise
 
 _TEMPLATES = files("emsco.report") / "templates"
-_SCRIPTS = ("draw.js", "theme.js", "classes.js", "outlook.js", "budget.js", "page.js")
+_SCRIPTS = ("draw.js", "theme.js", "classes.js", "outlook.js", "budget.js", "tree.js", "page.js")
 
 
 def write_report(

@@ -8,9 +8,9 @@ from emsco.deployed.evaluation import Evaluation, Result, by_objectives
 from emsco.deployed.model import Deployed, the_front
 from emsco.report.learning import learning_record, timed_out_words
 from emsco.report.outlook import outlook_record
+from emsco.report.tree import tree_record
 from emsco.scoring.front import Front
 from emsco.scoring.rejection import NEVER
-from emsco.scoring.thresholds import rule_words
 from emsco.scoring.words import never_bought
 
 
@@ -52,12 +52,13 @@ def point_record(model: Deployed, i: int) -> dict[str, Any]:
     """Return one point of the front: its figures on the validation rows, and its purchases."""
     front = the_front(model)
     point = front[i]
-    names = front.feature_names
-    stages = [[n for n, s in zip(names, point.design, strict=True) if s == j] for j in range(point.n_stages)]
+    names, tree = front.feature_names, tree_record(model, i)
+    n_stages = int(point.design.max()) + 1
+    stages = [[n for n, s in zip(names, point.design, strict=True) if s == j] for j in range(n_stages)]
     return {
         "point": i, "in_use": i == model.point, "coverage": point.coverage, "accuracy": point.accuracy,
         "mean_cost": point.mean_cost, **_by_class(front, i), "fitness": point.fitness, "ties": point.n_ties,
-        "stages": stages, "never": never_bought(point.design, names),
+        "stages": stages, **({} if tree is None else {"tree": tree}), "never": never_bought(point.design, names),
         "objectives": dict(zip(front.objectives, point.values.tolist(), strict=True)),
         "thresholds": [[None if bar >= NEVER else bar for bar in row] for row in model.rules[i].bars],
     }  # fmt: skip
@@ -82,7 +83,9 @@ def results_record(model: Deployed, evaluation: Evaluation) -> dict[str, Any]:
             figure: {"value": getattr(result, figure), "interval_95": list(result.interval(figure))}
             for figure in ("coverage", "accuracy", "mean_cost")
         }
-        counts = {"answered": result.answered, "right": result.right, "inconclusive": result.n_rejected}
+        counts: dict[str, Any] = {"answered": result.answered, "right": result.right, "inconclusive": result.n_rejected}
+        if result.branches:
+            counts |= {"stages_of_branches": result.branches, "inconclusive_of_branches": result.silent}
         low, high = result.recall_interval()
         ends = zip(evaluation.classes, result.recall.tolist(), low.tolist(), high.tolist(), strict=True)
         by_class = {
@@ -133,6 +136,9 @@ def facts_record(model: Deployed) -> dict[str, Any]:
         facts["guarantee"] = str(model.promise)
     facts["prices"] = dict(zip(model.prices.unit_names, model.prices.prices.tolist(), strict=True))
     facts["stages"] = [{"buys": list(stage.features), "price": stage.price} for stage in model.stages]
+    if model.branched is not None:
+        evaluation = model.evaluation
+        facts["stages"] = tree_record(model, model.point, None if evaluation is None else evaluation.in_use)
     if never := never_bought(model.design, model.prices.unit_names):
         facts["never"] = never
     if front is not None:
@@ -144,7 +150,7 @@ def facts_record(model: Deployed) -> dict[str, Any]:
 
 def _threshold(model: Deployed) -> float | str:
     """Return the threshold in use: a number, or a text with its origin if it was not given."""
-    words = rule_words(model.rule, len(model.stages), model.classes.tolist())
+    words = model.rule_words
     if model.policy.word:
         return f"{model.policy.word}: {words}"
-    return words if model.rule.number is None else model.rule.number
+    return words if model.rule.number is None or model.branched is not None else model.rule.number

@@ -14,17 +14,19 @@ from emsco.data.table import Table
 from emsco.deployed.decide import Decisions
 from emsco.deployed.evaluation import Evaluation, Result, by_objectives, check_truth, result_of
 from emsco.deployed.model import Deployed
+from emsco.designs.branched import Branched
 from emsco.exceptions import InvalidInputError
 from emsco.prices.prices import PriceList
 from emsco.report.by_class import class_tables, told_by_class
 from emsco.report.learning import judged, learning_record, selected, stage_words, timed_out_words
 from emsco.report.money import money_record
 from emsco.report.outlook import outlook_record, outlook_words
+from emsco.report.tree import answered_by_depth, tree_record
 from emsco.scoring.classes import base_rate
 from emsco.scoring.front import Front
 from emsco.scoring.intervals import binomial_interval
 from emsco.scoring.rejection import as_rule, check_threshold
-from emsco.scoring.thresholds import rule_words
+from emsco.scoring.thresholds import rule_words, rules_words
 
 _MOST_STEPS = 300  # of a search's history; a screen cannot show more
 _LEAST_IN_BIN = 10  # a share of fewer rows is meaningless
@@ -61,9 +63,9 @@ def summarise(
         "version": __version__,
         "kind": model.origin.kind,
         "classes": labels,
-        "threshold": model.rule.number,
+        "threshold": None if model.branched is not None else model.rule.number,
         "searched_with": model.policy.searched_with,
-        "thresholds": model.rule.in_words(labels),
+        "thresholds": model.rule_words if model.branched is not None else model.rule.in_words(labels),
         "promise": None if model.promise is None else str(model.promise).splitlines(),
         "n_validation": None if front is None else front.n_samples,
         "judged": judged(model),
@@ -97,6 +99,9 @@ def _points(model: Deployed, evaluation: Evaluation | None, listed: Sequence[int
     intervals = {} if front is None else {name: front.interval(name) for name in ("coverage", "accuracy", "cost")}
     points: list[dict[str, Any]] = []
     for i, design in enumerate(model.designs):
+        if model.branches and (branched := model.branches[i]) is not None:
+            points.append(_branched(model, i, branched, evaluation, intervals, i in told))
+            continue
         cascade = model.cascade_of(design)
         stages = cascade.stages
         everyone = model.rules[i].labels_all(len(stages), len(labels))
@@ -118,6 +123,37 @@ def _points(model: Deployed, evaluation: Evaluation | None, listed: Sequence[int
         for i, point in enumerate(points):
             point["test"]["extra"] = [_rounded(worth[name][i]) if name in worth else None for name in front.extra]
     return points
+
+
+def _branched(
+    model: Deployed,
+    i: int,
+    branched: Branched,
+    evaluation: Evaluation | None,
+    intervals: Mapping[str, tuple[Any, Any]],
+    by_class: bool,
+) -> dict[str, Any]:
+    """Return a point that branches: the prices are those of its dearest branch, ``tree`` has all of them."""
+    tree, labels, total = model.tree_of(branched), model.classes.tolist(), model.prices.total
+    chain = max(tree.chains, key=lambda chain: float(chain.paid[-1]))
+    depths = branched.rows.max(axis=1) + 1
+    everyone = all(rule.labels_all(n, len(labels)) for rule, n in zip(branched.rules, depths.tolist(), strict=True))
+    result = None if evaluation is None else evaluation.points[i]
+    return {
+        "design": model.designs[i].tolist(),
+        "price": [stage.price for stage in chain.stages],
+        "paid": chain.paid.tolist(),
+        "thresholds": rules_words(branched, [str(label) for label in labels]),
+        "labels_all": everyone,
+        "tree": {
+            "test": None if result is None else tree_record(model, i, result),
+            "validation": tree_record(model, i),
+        },
+        "test": None if result is None else _tested(result, total, everyone, by_class),
+        "validation": None
+        if model.front is None
+        else _validated(model.front, i, branched.n_stages, total, intervals, everyone, by_class),
+    }
 
 
 def stage_flow(model: Deployed, X: Any = None, y: Any = None) -> dict[str, Any]:
@@ -142,7 +178,9 @@ def stage_flow(model: Deployed, X: Any = None, y: Any = None) -> dict[str, Any]:
             raise InvalidInputError("y was given without X; give both, or X alone.")
         if model.front is None:
             raise InvalidInputError(f"{model.origin.kind} has no validation rows to count; give X, and y if known.")
+        model.require_chain("flow by stage")
         return _front_flow(model.front, model.point, len(model.stages))
+    model.require_chain("flow by stage")
     decisions = model.decide(X)
     if y is not None:
         truth = check_truth(plain_labels(y), model.classes, len(decisions))
@@ -155,6 +193,7 @@ def stage_flow(model: Deployed, X: Any = None, y: Any = None) -> dict[str, Any]:
 def threshold_sweep(model: Deployed, X: Any, y: Any, thresholds: Sequence[float]) -> list[Result]:
     """Return the results of the design in use at other thresholds, without any training."""
     table = Table(X)
+    model.require_chain("sweep of thresholds")
     truth, paid = check_truth(plain_labels(y), model.classes, table.n_rows), model.paid.tolist()
     rules = [as_rule(check_threshold(threshold)) for threshold in thresholds]
     return [result_of(model.decisions(table, model.cascade, rule), truth, model.classes, paid) for rule in rules]
@@ -167,6 +206,7 @@ def stage_reliability(model: Deployed, X: Any, y: Any, n_bins: int) -> list[dict
     ``confidence``, ``right`` (number of correct top classes), ``count``, and the 95 % ``interval`` of the share. The
     lists are empty if no row reaches the stage.
     """
+    model.require_chain("plot of confidence by stage")
     table = Table(X)
     truth = check_truth(plain_labels(y), model.classes, table.n_rows)
     stages = []
@@ -203,7 +243,19 @@ def _flow(answered: list[int], right: list[int] | None, rejected: int) -> dict[s
 
 
 def _result_flow(result: Result) -> dict[str, Any]:
-    return _flow(list(result.answered), list(result.right), result.n_rejected)
+    return _flow(_by_depth(result.answered, result), _by_depth(result.right, result), result.n_rejected)
+
+
+def _by_depth(counts: Sequence[int], result: Result) -> list[int]:
+    """Return counts by stage; of a design that branches, those of all branches together."""
+    if not result.branches:
+        return list(counts)
+    total, start = [0] * max(result.branches), 0
+    for depth in result.branches:
+        for j in range(depth):
+            total[j] += counts[start + j]
+        start += depth
+    return total
 
 
 def _decision_flow(decisions: Decisions, n_stages: int) -> dict[str, Any]:
@@ -215,6 +267,9 @@ def _front_flow(front: Front, point: int, n_stages: int) -> dict[str, Any]:
     reached = front.reached[point, :n_stages].tolist()
     rejected = front.n_samples - round(float(front.coverage[point]) * front.n_samples)
     answered = [here - after for here, after in zip(reached, [*reached[1:], rejected], strict=True)]
+    if front.branched and (branched := front.branched[point]) is not None:
+        known = answered_by_depth(branched, n_stages)
+        answered = [front.n_samples - rejected, *[0] * (n_stages - 1)] if known is None else known
     return _flow(answered, None, rejected)
 
 

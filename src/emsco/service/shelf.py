@@ -207,6 +207,7 @@ class Shelf:
     def _load(self, name: str, path: Path) -> bool:
         try:
             model, digest = load_versioned(path)
+            model.require_chain("service")
             served = Served(name, digest[:_DIGITS], model, time.time())
             _warm_up(served)
         except EmscoError as error:

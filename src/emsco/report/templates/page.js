@@ -20,8 +20,9 @@ const never = (point, most) => {
   const left = bought(point, -1);
   return left.length > most ? `${left.length} others` : left.join(", ");
 };
+const treeOf = (point) => (point.tree === undefined ? null : point.tree.test || point.tree.validation);
 const describe = (point) =>
-  point.price.map((_, j) => bought(point, j).join(", ")).join(" | ") +
+  treeOf(point) ? treeWords(treeOf(point)) : point.price.map((_, j) => bought(point, j).join(", ")).join(" | ") +
   (point.design.includes(-1) ? `; never ${never(point, 3)}` : "");
 const labels = (point) => point.thresholds.replaceAll(" %", "\u00a0%"); // when it gives a label, in words
 const judgedRows = `${data.judged} rows`; // behind the figures of the search
@@ -132,7 +133,7 @@ function drawBaseRate(figures) {
 /* ---- shortlist ---- */
 
 const briefly = (point) =>
-  point.price
+  treeOf(point) ? treeWords(treeOf(point)) : point.price
     .map((_, j) => {
       const stage = bought(point, j);
       return stage.length > 5 ? `${stage.slice(0, 4).join(", ")} and ${stage.length - 4} more` : stage.join(", ");
@@ -536,6 +537,18 @@ function drawDesign() {
     `Prices are per case.${without}`;
   byId("design-lead").textContent =
     flow ? `Decisions on the ${whole(flow.n_rows)} ${rowsWord}. ${rule}` : rule;
+  const tree = treeOf(point);
+  byId("tree").replaceChildren();
+  if (tree) {
+    byId("design-lead").textContent =
+      (tree.rows === null ? "" : `Decisions on the ${whole(tree.rows)} ${tree.counted === "test" ? rowsWord : judgedRows}. `) +
+      "A case buys stage 1 and leaves if that is confident; else it goes on in its branch, and leaves at the first stage " +
+      `that is confident. Labels: ${labels(point)}. Prices are per case.${without}`;
+    byId("tree").append(treePicture(tree, Math.max(byId("tree").clientWidth, 260)));
+    byId("design-key").replaceChildren();
+    byId("flow").replaceChildren();
+    return;
+  }
   const kinds = !flow ? [] : flow.right ? ["right", "wrong", "on", "none"] : ["label", "on", "none"];
   const words = {
     right: "correct label", wrong: "wrong label", label: "label", on: "continues", none: "no label",
@@ -864,6 +877,7 @@ function start() {
     width = document.documentElement.clientWidth;
     requestAnimationFrame(() => {
       drawCharts();
+      if (treeOf(points[state.picked])) drawDesign();
       drawHints();
     });
   });
