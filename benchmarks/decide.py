@@ -1,6 +1,8 @@
 """Decisions on many rows, against scikit-learn's probabilities from all columns of the same table."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,7 @@ from benchmarks.common import Bar, interleaved
 from emsco import EMSCOClassifier, MultiStageClassifier
 from emsco.data.table import Table
 from emsco.deployed.decide import n_cores
+from emsco.designs.branched import Branched, Route
 
 N_ROWS, N_FEATURES = 100_000, 15
 
@@ -51,6 +54,36 @@ class Decide:
         self.scikit_learn.predict_proba(self.X)
 
 
+def branched_bars(X: np.ndarray) -> Iterator[Bar]:
+    """Compare a design that branches with a chain, per stage visited, by a value and by a leaning.
+
+    The chain is the first branch, whose stages all rows go through; the other branch buys as many columns as often.
+    """
+    y = (X[:3000, :3].sum(axis=1) > 0).astype(int)
+    clf = MultiStageClassifier(np.arange(N_FEATURES) // 3, threshold=0.9).fit(X[:3000], y)
+    rows = np.array([[0] * 3 + [1] * 3 + [2] * 3 + [3] * 3 + [4] * 3, [0] * 3 + [4] * 3 + [3] * 3 + [2] * 3 + [1] * 3])
+    routes = {
+        "a value": Route("cut", 0, (0,), cuts=(float(np.median(X[:, 0])),), n_branches=2),
+        "a leaning": Route("leaning", -1, groups=((0,), (1,)), n_branches=2),
+    }
+    other = MultiStageClassifier(rows[1], threshold=0.9).fit(X[:3000], y).deployed_
+    chain = clf.deployed_
+    for name, route in routes.items():
+        branched = Branched(rows, route, (chain.rule,) * 2, ("shared", "shared"))
+        tree = replace(chain, models={**other.models, **chain.models}, branches=(branched,))
+        found, alone = tree.decide(X), chain.decide(X)
+        second = replace(chain, designs=rows[1:], models=other.models)
+        for b, one in enumerate((alone, second.decide(X))):
+            assert np.array_equal(found.confidence[found.branch == b], one.confidence[found.branch == b])
+        visits, visits_of_chain = float((found.stage + 1).sum()), float((alone.stage + 1).sum())
+        ours, theirs = interleaved(partial(tree.decide, X), partial(chain.decide, X), 5)
+        yield Bar(
+            f"decide 100,000 rows by branches, routed by {name}: time per stage visited, against a chain",
+            (theirs / visits_of_chain) / (ours / visits), "x", 1 / 1.3,
+            f"{1e9 * ours / visits:.0f} against {1e9 * theirs / visits_of_chain:.0f} ns",
+        )  # fmt: skip
+
+
 def bars() -> Iterator[Bar]:
     bench = Decide()
     bench.setup()
@@ -73,6 +106,7 @@ def bars() -> Iterator[Bar]:
                 f"{n_cores()} threads; {1000 * mine:.1f} against {1000 * alone:.1f} ms in one; "
                 f"{100 * np.mean(stage == 0):.0f} % leave at the first stage",
             )  # fmt: skip
+    yield from branched_bars(X)
     bench.X = X
     line, curves = interleaved(bench.time_line, bench.time_curves, 3)
     visits = [float(np.mean(bench.time_line().stage + 1)), float(np.mean(bench.time_curves().stage + 1))]

@@ -15,7 +15,7 @@ from emsco.report.html import render_page, write_report
 from emsco.report.learning import learning_record
 from emsco.report.outlook import outlook_record, outlook_words
 from emsco.report.summary import summarise
-from tests.classifiers import fixed
+from tests.classifiers import fixed, routed
 from tests.report.test_html import HOSTILE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -504,3 +504,30 @@ def test_a_budget_names_the_point_that_at_cost_would(open_page, report, fitted, 
         assert page.evaluate("location.hash") == f"#point={found}"
     page.fill("#budget-input", "")
     assert "the points cost" in page.inner_text("#budget-found")
+
+
+@pytest.fixture(scope="module")
+def tree_report(tmp_path_factory):
+    clf, X, y = routed()
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(clf, path, evaluation=clf.evaluate(X, y))
+    return path.as_uri(), clf.point_
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_design_that_branches_is_drawn_as_a_tree(tree_report, open_page, width):
+    address, point = tree_report
+    page = open_page(address, viewport={"width": width, "height": 900})
+    said = page.locator("#tree svg").get_attribute("aria-label")
+    assert "if kind is a: w | v; if kind is b: x; if kind is anything else: u | z" in said
+    texts = page.locator("#tree svg text").all_text_contents()
+    assert {"kind is b", "76 of 240 cases", "76 cases pay 6", "Stage 2: x", "25 get no label and pay 12."} <= {*texts}
+    assert page.locator("#flow li").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    boxes = [box.bounding_box() for box in page.locator("#tree svg g.buy rect").all()]
+    assert len({round(box["x"]) for box in boxes}) == (1 if width == 390 else 3)  # below each other, or side by side
+    page.goto(f"{address}#point=0")
+    page.reload()
+    assert page.locator("#tree svg").count() == 0
+    assert page.locator("#flow li").count() > 0
+    assert point > 0
