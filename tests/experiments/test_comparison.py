@@ -154,7 +154,7 @@ def test_a_rival_that_reads_nothing_once_trained_again_keeps_its_tuned_model():
 
     costs, X, y, X_val, y_val, X_test, _ = comparison.split("heart", 0)
     grid = {"price_weights": (0.1,), "max_depths": (1,), "min_rows_in_leaf": (5,), "smoothings": (0.0,)}
-    kept = methods.Refitted(Fickle(random_state=0, **grid)).fit(X, y, costs, X_val, y_val)
+    kept = methods.Tuned(Fickle(random_state=0, **grid)).fit(X, y, costs, X_val, y_val)
     tuned = OptimalTree(random_state=0, **grid).fit(X, y, costs, X_val, y_val)
     assert kept.decide(X_test).bought.any()
     assert_array_equal(kept.decide(X_test).cost, tuned.decide(X_test).cost)

@@ -63,10 +63,19 @@ class Model(Protocol):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model and its settings, to be evaluated on validation rows."""
+    """A model and its settings, to be evaluated on validation rows.
+
+    Attributes
+    ----------
+    settings : dict
+    model : Model
+    trace : Trace, optional
+        The answer of the model on the validation rows, if that is known already.
+    """
 
     settings: dict[str, Any]
     model: Model
+    trace: Trace | None = None
 
 
 @dataclass(frozen=True)
@@ -264,7 +273,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         best: tuple[bool, float, float] | None = None
         self.table_: list[dict[str, Any]] = []
         for candidate in candidates:
-            trace = candidate.model.trace(problem.validation)
+            trace = candidate.trace or candidate.model.trace(problem.validation)
             figures = measure(trace, problem.y_validation, self._cost(trace)[1], threshold, problem.prices)
             reads = bool(trace.read.any()) or getattr(self, "allow_empty", False)
             score = reads, float(self.criterion(figures)), -figures.mean_cost

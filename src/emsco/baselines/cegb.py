@@ -1,13 +1,13 @@
 """CEGB: gradient boosting that pays for the features its trees read, as implemented in LightGBM (BASELINES §4)."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, softmax
 
-from emsco.baselines.base import Candidate, Figures, FloatArray, Rival, Trace, combined
+from emsco.baselines.base import BoolArray, Candidate, Figures, FloatArray, Rival, Trace, combined
 from emsco.baselines.grid import numbers, whole_numbers
 from emsco.baselines.trees import Trees
 from emsco.exceptions import InvalidParameterError, MissingDependencyError
@@ -16,6 +16,7 @@ from emsco.stages.problem import Problem
 PRICE_WEIGHTS = (0.0, *np.logspace(-3, 1.5, 14).tolist())
 _ROUNDS_PER_STEP = 10  # between two tried lengths of the same ensemble
 _FULL, _SHARED = "full", "shared"
+_LINES = "num_leaves", "split_feature", "threshold", "left_child", "right_child", "leaf_value"  # of LightGBM's files
 
 
 class CEGB(Rival):
@@ -104,9 +105,28 @@ class CEGB(Rival):
                     weight * priced[way], n_rounds=n_rounds, learning_rate=learning_rate, num_leaves=num_leaves,
                     min_data_in_leaf=min_rows,
                 )  # fmt: skip
-                n_done = trees.roots.size // trees.value.shape[1]
-                for n in [*range(_ROUNDS_PER_STEP, n_done, _ROUNDS_PER_STEP), n_done]:
-                    yield Candidate({**settings, "n_rounds": n}, _Boosted(trees.first(n * trees.value.shape[1])))
+                for n, score, read in growing(trees, problem.validation):
+                    model = _Boosted(trees.first(n * score.shape[1]))
+                    yield Candidate({**settings, "n_rounds": n}, model, answer(score, read))
+
+
+def growing(trees: Trees, Z: FloatArray) -> Iterator[tuple[int, FloatArray, BoolArray]]:
+    """Yield numbers of rounds to try, in steps up to all, with the scores after them and the columns read."""
+    n_outputs = trees.value.shape[1]
+    n_done = trees.roots.size // n_outputs
+    sizes = [*range(_ROUNDS_PER_STEP, n_done, _ROUNDS_PER_STEP), n_done]
+    for n, score, read in trees.walks(Z, [n * n_outputs for n in sizes]):
+        yield n // n_outputs, score, read
+
+
+def answer(score: FloatArray, read: BoolArray) -> Trace:
+    """Return class probabilities from scores, (n_rows, n_outputs): one for two classes, else one per class."""
+    if score.shape[1] == 1:
+        second = expit(score[:, 0])
+        probabilities = np.column_stack([1 - second, second])
+    else:
+        probabilities = softmax(score, axis=1)
+    return Trace(probabilities, read, np.zeros(len(score), dtype=np.intp))
 
 
 def column_prices(problem: Problem, way: str) -> FloatArray:
@@ -169,24 +189,32 @@ def read_trees(text: str, n_outputs: int) -> Trees:
     A tree's inner nodes are numbered from 0; child -1 is leaf 0, child -2 leaf 1, and so on. A tree that never split
     is a single leaf.
     """
-    trees = text.partition("end of trees")[0].split("Tree=")[1:]
-    parts: list[tuple[Any, ...]] = []
-    start = 0
-    for t, tree in enumerate(trees):
-        fields = dict(line.split("=", 1) for line in tree.splitlines() if "=" in line)
-        feature, threshold, left, right, leaves = (
-            np.array(fields.get(name, "").split(), dtype=np.float64)
-            for name in ("split_feature", "threshold", "left_child", "right_child", "leaf_value")
-        )
-        no_child = np.full(leaves.size, -1)
-        left, right = (start + np.where(child < 0, feature.size - 1 - child, child) for child in (left, right))
-        value = np.zeros((feature.size + leaves.size, n_outputs))
-        value[feature.size :, t % n_outputs] = leaves
-        parts.append((np.append(feature, no_child), np.append(threshold, no_child), np.append(left, no_child),
-                      np.append(right, no_child), value, [start]))  # fmt: skip
-        start += len(value)
-    feature, threshold, left, right, value, roots = (np.concatenate(part) for part in zip(*parts, strict=True))
+    lines: dict[str, list[str]] = {name: [] for name in _LINES}
+    for line in text.partition("end of trees")[0].splitlines():
+        name, _, numbers = line.partition("=")
+        if name in lines:
+            lines[name].append(numbers)
+    n_leaves, feature, threshold, left, right, leaf_value = (
+        np.array([float(number) for number in " ".join(lines[name]).split()]) for name in _LINES
+    )
+    n_leaves = n_leaves.astype(np.intp)
+    n_nodes = 2 * n_leaves - 1  # the inner nodes of a tree come before its leaves
+    roots = np.cumsum(n_nodes) - n_nodes
+    tree = np.repeat(np.arange(roots.size), n_nodes)
+    is_leaf = np.arange(tree.size) - roots[tree] >= n_leaves[tree] - 1
+    first, first_leaf = roots[tree[~is_leaf]], (roots + n_leaves - 1)[tree[~is_leaf]]
+    value = np.zeros((tree.size, n_outputs))
+    value[np.flatnonzero(is_leaf), tree[is_leaf] % n_outputs] = leaf_value
+    children = [np.where(child < 0, first_leaf - 1 - child, first + child) for child in (left, right)]
+    feature, threshold, left, right = (_at_inner(is_leaf, part) for part in (feature, threshold, *children))
     return Trees(feature.astype(np.intp), threshold, left.astype(np.intp), right.astype(np.intp), value, roots)
+
+
+def _at_inner(is_leaf: BoolArray, values: FloatArray) -> FloatArray:
+    """Return values of all nodes from those of the inner ones; -1 at a leaf."""
+    everywhere = np.full(is_leaf.size, -1.0)
+    everywhere[~is_leaf] = values
+    return everywhere
 
 
 class _Boosted:
@@ -196,10 +224,4 @@ class _Boosted:
         self._trees = trees
 
     def trace(self, Z: FloatArray) -> Trace:
-        score, read = self._trees.walk(Z)
-        if score.shape[1] == 1:
-            second = expit(score[:, 0])
-            probabilities = np.column_stack([1 - second, second])
-        else:
-            probabilities = softmax(score, axis=1)
-        return Trace(probabilities, read, np.zeros(len(score), dtype=np.intp))
+        return answer(*self._trees.walk(Z))

@@ -7,15 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
 
 from emsco.baselines.base import Candidate, Figures, FloatArray, Rival, Trace, combined
-from emsco.baselines.cegb import Booster
+from emsco.baselines.cegb import Booster, answer, growing
 from emsco.baselines.grid import numbers, whole_numbers
 from emsco.baselines.trees import Trees
 from emsco.stages.problem import Problem
-
-_ROUNDS_PER_STEP = 10  # between two tried lengths of the same ensemble
 
 
 class TopFeatures(Rival):
@@ -80,20 +77,23 @@ class TopFeatures(Rival):
         )
         (n_rounds,) = whole_numbers([self.n_rounds], "n_rounds")
         booster = Booster(problem, seed)
+        few = Restricted(problem, seed)
         none = np.zeros(len(problem.train))
         for learning_rate, num_leaves, min_rows in grid:
             shape: dict[str, Any] = {
                 "learning_rate": learning_rate, "num_leaves": num_leaves, "min_data_in_leaf": min_rows
             }  # fmt: skip
             gain = booster.gains(none, n_rounds=n_rounds, **shape) @ problem.unit_columns.T
+            grown: dict[tuple[int, ...], Trees] = {}  # both orders may give the same columns
             for order, size in product(self.orders, sizes):
                 columns = np.flatnonzero(problem.unit_columns[best_units(gain, problem, order)[:size]].any(axis=0))
-                trees = restricted(problem, columns, seed, n_rounds, shape)
-                n_done = trees.roots.size // trees.value.shape[1]
-                for n in [*range(_ROUNDS_PER_STEP, n_done, _ROUNDS_PER_STEP), n_done]:
+                key = tuple(columns.tolist())
+                trees = grown[key] = grown.get(key) or few.train(columns, n_rounds, shape)
+                for n, score, _ in growing(trees, problem.validation):
                     settings = {"n_units": size, "order": order, "learning_rate": learning_rate,
                                 "num_leaves": num_leaves, "min_rows_in_leaf": min_rows, "n_rounds": n}  # fmt: skip
-                    yield Candidate(settings, _Few(trees.first(n * trees.value.shape[1]), columns))
+                    model = _Few(trees.first(n * score.shape[1]), columns)
+                    yield Candidate(settings, model, model.answer(score, len(problem.train)))
 
 
 def best_units(gain: FloatArray, problem: Problem, order: str) -> NDArray[np.intp]:
@@ -104,11 +104,21 @@ def best_units(gain: FloatArray, problem: Problem, order: str) -> NDArray[np.int
     return np.lexsort((prices, -value))
 
 
-def restricted(problem: Problem, columns: NDArray[np.intp], seed: int, n_rounds: int, shape: dict[str, Any]) -> Trees:
-    """Train on some columns; the trees read the columns of the whole problem."""
-    part = replace(problem, train=problem.train[columns], unit_columns=problem.unit_columns[:, columns])
-    trees = Booster(part, seed).train(np.zeros(columns.size), n_rounds=n_rounds, **shape)
-    return replace(trees, feature=np.where(trees.feature >= 0, columns[trees.feature], -1))
+class Restricted:
+    """LightGBM on some columns of a problem; rows are binned once for each choice of columns."""
+
+    def __init__(self, problem: Problem, seed: int) -> None:
+        self._problem, self._seed = problem, seed
+        self._boosters: dict[tuple[int, ...], Booster] = {}
+
+    def train(self, columns: NDArray[np.intp], n_rounds: int, shape: dict[str, Any]) -> Trees:
+        """Train on some columns; the trees read the columns of the whole problem."""
+        key, problem = tuple(columns.tolist()), self._problem
+        if key not in self._boosters:
+            part = replace(problem, train=problem.train[columns], unit_columns=problem.unit_columns[:, columns])
+            self._boosters[key] = Booster(part, self._seed)
+        trees = self._boosters[key].train(np.zeros(columns.size), n_rounds=n_rounds, **shape)
+        return replace(trees, feature=np.where(trees.feature >= 0, columns[trees.feature], -1))
 
 
 class _Few:
@@ -118,12 +128,10 @@ class _Few:
         self._trees, self._columns = trees, columns
 
     def trace(self, Z: FloatArray) -> Trace:
-        score, _ = self._trees.walk(Z)
-        if score.shape[1] == 1:
-            second = expit(score[:, 0])
-            probabilities = np.column_stack([1 - second, second])
-        else:
-            probabilities = softmax(score, axis=1)
-        read = np.zeros((Z.shape[1], len(Z)), dtype=np.bool_)
+        return self.answer(self._trees.walk(Z)[0], len(Z))
+
+    def answer(self, score: FloatArray, n_encoded: int) -> Trace:
+        """Return class probabilities from the scores; every case reads all columns."""
+        read = np.zeros((len(score), n_encoded), dtype=np.bool_)
         read[:, self._columns] = True
-        return Trace(probabilities, read, np.zeros(len(score), dtype=np.intp))
+        return answer(score, read)

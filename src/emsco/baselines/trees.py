@@ -1,5 +1,6 @@
 """Many decision trees as arrays; shared by the methods with trees."""
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,8 +52,17 @@ class Trees:
         read : ndarray of shape (n_rows, n_encoded)
             Columns tested in any tree.
         """
+        ((_, total, read),) = self.walks(Z, [self.roots.size])
+        return total, read
+
+    def walks(self, Z: FloatArray, sizes: Iterable[int]) -> Iterator[tuple[int, FloatArray, BoolArray]]:
+        """Apply the first trees, and more and more of them; yield their number, and what ``walk`` returns for them."""
         total = np.zeros((Z.shape[1], self.value.shape[1]))
         read = np.zeros((Z.shape[1], len(Z)), dtype=np.bool_)
         rows = np.ascontiguousarray(Z.T)
-        kernel.walk(rows, self.feature, self.threshold, self.left, self.right, self.value, self.roots, total, read)
-        return total, read
+        nodes = self.feature, self.threshold, self.left, self.right, self.value
+        n_done = 0
+        for n in sizes:
+            kernel.walk(rows, *nodes, self.roots[n_done:n], total, read)
+            n_done = n
+            yield n, total.copy(), read.copy()

@@ -19,7 +19,7 @@ from emsco.data.output import writing_text
 from emsco.data.splits import split_rows
 from emsco.data.table import Table
 from emsco.exceptions import FileError
-from emsco.experiments.methods import ANY_SCALE, DEPLOYED, EQUAL, methods
+from emsco.experiments.methods import Parts, methods
 from emsco.experiments.setting import DATASETS
 from emsco.prices.prices import Prices, resolve
 
@@ -86,15 +86,21 @@ def split(dataset: str, number: int) -> tuple[Any, Any, Any, Any, Any, Any, Any]
     return prices, X[train], y[train], X[validation], y[validation], X[test], y[test]
 
 
-def run_trial(trial: Trial) -> Outcome:
-    """Train, tune and score."""
+def run_together(trials: Iterable[Trial]) -> list[Outcome]:
+    """Run trials that differ in the setting only; what the settings have in common is trained once."""
+    parts: Parts = {}
+    return [run_trial(trial, parts) for trial in trials]
+
+
+def run_trial(trial: Trial, parts: Parts | None = None) -> Outcome:
+    """Train, tune and score; with the parts that other settings have trained, which it adds to."""
     costs, X, y, X_val, y_val, X_test, y_test = split(trial.dataset, trial.split)
-    method = methods(trial.setting)[trial.method](DATASETS[trial.dataset], trial.seed, trial.quick)
+    method = methods(trial.setting, parts)[trial.method](DATASETS[trial.dataset], trial.seed, trial.quick)
     started = process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         method.fit(X, y, costs, X_val, y_val)
-    seconds = process_time() - started
+    seconds = process_time() - started + getattr(method, "shared_", 0.0)
     decisions = method.decide(X_test)
     given = decisions.conclusive
     accuracy = float((decisions.label.data == y_test)[given].mean()) if given.any() else float("nan")
@@ -108,35 +114,26 @@ def run_trial(trial: Trial) -> Outcome:
 def run_trials(trials: Sequence[Trial], path: Path, *, n_jobs: int = 1) -> Iterator[tuple[int, int, Outcome | None]]:
     """Run the trials that the file lacks, in parallel; each is written to the file when it is done.
 
-    A method that is the same in two settings is run in one of them, and its outcome counts for both.
+    The settings of a method on a split are run together, because they share most of the training.
 
     Yields the number done, the total number and the last trial; first, without a trial, the number done before.
     """
     done = {outcome.trial: outcome for outcome in read_outcomes(path)}
     missing = [trial for trial in trials if trial not in done]
-    done |= {trial: replace(done[twin], trial=trial) for trial in missing if (twin := twin_of(trial)) and twin in done}
     write_outcomes(done.values(), path)  # without a truncated last line
-    missing = [trial for trial in missing if trial not in done]
-    place: dict[Trial | None, int] = {trial: i for i, trial in enumerate(missing)}
-    left = [trial for trial in missing if place.get(twin_of(trial), len(missing)) > place[trial]]
+    groups: dict[Trial, list[Trial]] = {}
+    for trial in missing:
+        groups.setdefault(replace(trial, setting=""), []).append(trial)
     n_done = len(trials) - len(missing)
     yield n_done, len(trials), None
-    run = delayed(run_trial)
+    run = delayed(run_together)
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, _columns())
-        for outcome in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(run(t) for t in left):
-            twin = twin_of(outcome.trial)
-            for each in [outcome, replace(outcome, trial=twin)] if twin and twin in place else [outcome]:
-                writer.writerow(each.to_row())
-                n_done += 1
+        for outcomes in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(map(run, groups.values())):
+            writer.writerows(outcome.to_row() for outcome in outcomes)
             file.flush()
-            yield n_done, len(trials), outcome
-
-
-def twin_of(trial: Trial) -> Trial | None:
-    """Return the trial of another setting that does the same: methods of any scale have no encoding to choose."""
-    other = {EQUAL: DEPLOYED, DEPLOYED: EQUAL}.get(trial.setting)
-    return replace(trial, setting=other) if other and trial.method in ANY_SCALE else None
+            n_done += len(outcomes)
+            yield n_done, len(trials), outcomes[-1]
 
 
 def _columns() -> list[str]:

@@ -1,14 +1,17 @@
 """The methods of the comparison, by name and setting; each rival with the full grid of its specification."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from math import ceil
+from time import process_time
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
 
+from emsco.arrays import FloatArray
 from emsco.baselines.astc import ASTC
 from emsco.baselines.base import Rival
 from emsco.baselines.best_subset import BestSubset
@@ -30,7 +33,8 @@ from emsco.baselines.sgr import SGR
 from emsco.baselines.single_stage import SingleStage
 from emsco.baselines.stage_lp import StageLP
 from emsco.baselines.top_features import TopFeatures
-from emsco.data.encoding import ENCODINGS
+from emsco.data.encoding import ENCODINGS, Encoder
+from emsco.data.table import Table
 from emsco.deployed.decide import Decisions
 from emsco.estimators import EMSCOClassifier
 from emsco.experiments.setting import PaperSetting
@@ -122,8 +126,11 @@ class OursLikeOthers(Ours):
     folds = False
 
 
-class Refitted:
-    """A rival that is tuned on validation rows and then trained on them, too.
+Parts: TypeAlias = dict[tuple[str, bool], tuple[Rival, float]]  # see ``Tuned``
+
+
+class Tuned:
+    """A rival that is tuned on validation rows and then, except with the paper's rules, trained on them, too.
 
     If it then reads nothing any more, the model of the training rows stays.
 
@@ -132,16 +139,31 @@ class Refitted:
     rival : Rival
     encodings : sequence of str
         Encodings of numbers to choose from, by the rival's criterion on the validation rows.
+    again : bool
+        Whether to train again on all rows after tuning.
+    parts : dict
+        What other settings of the same rival have done on the same rows: by encoding, tuned or also trained again, the
+        rival and its processor time. Here they find what they have in common, and add to it.
+
+    Attributes
+    ----------
+    shared_ : float
+        Processor time of the parts that were there before.
     """
 
-    def __init__(self, rival: Rival, encodings: Sequence[str] = ("linear",)) -> None:
-        self._rival, self._encodings = rival, tuple(encodings)
+    def __init__(
+        self, rival: Rival, encodings: Sequence[str] = ("linear",), *, again: bool = True, parts: Parts | None = None
+    ) -> None:
+        self._rival, self._encodings, self._again = rival, tuple(encodings), again
+        self._parts: Parts = {} if parts is None else parts
 
-    def fit(self, X: Any, y: Any, costs: Any, X_val: Any, y_val: Any) -> "Refitted":
+    def fit(self, X: Any, y: Any, costs: Any, X_val: Any, y_val: Any) -> "Tuned":
         """Tune with each encoding, keep the best, and train it on all rows."""
+        self.shared_ = 0.0
         best: tuple[bool, float, float] | None = None
-        for encoding in self._encodings:
-            rival: Rival = clone(self._rival).fit(X, y, costs, X_val, y_val, encoding=encoding)
+        for encoding in distinct(self._encodings, X, X_val):
+            fresh: Rival = clone(self._rival)
+            rival = self._part(encoding, False, partial(fresh.fit, X, y, costs, X_val, y_val, encoding=encoding))
             score = max(
                 (row["mean_cost"] > 0, float(row["score"]), -float(row["mean_cost"])) for row in rival.table_
             )  # as the rival chooses among its settings: something that reads nothing comes last
@@ -149,15 +171,47 @@ class Refitted:
                 best = score
                 self.rival_: Rival = rival
                 self.settings_ = {**rival.settings_, "encoding": encoding}
-        tuned, rows = copy(self.rival_), stacked(X, X_val)
-        self.rival_.refit(rows, np.concatenate([y, y_val]), costs)
-        if not self.rival_.trace(rows).read.any() and tuned.trace(rows).read.any():
-            self.rival_ = tuned  # a model that reads nothing is no answer: see Rival._choose
+        if self._again:
+            rows, labels = stacked(X, X_val), np.concatenate([y, y_val])
+            train = partial(trained_again, self.rival_, rows, labels, costs)
+            self.rival_ = self._part(self.settings_["encoding"], True, train)
         return self
 
+    def _part(self, encoding: str, again: bool, train: Callable[[], Rival]) -> Rival:
+        """Return a rival that was trained before, or train it."""
+        if (encoding, again) in self._parts:
+            rival, seconds = self._parts[encoding, again]
+            self.shared_ += seconds
+            return rival
+        started = process_time()
+        rival = train()
+        self._parts[encoding, again] = rival, process_time() - started
+        return rival
+
     def decide(self, X: Any) -> Decisions:
-        """Decide with the model of all rows."""
+        """Decide with the last model."""
         return self.rival_.decide(X)
+
+
+def trained_again(tuned: Rival, rows: Any, labels: Any, costs: Any) -> Rival:
+    """Return a tuned rival, trained on other rows unless it then reads nothing, which is no answer: Rival._choose."""
+    again = copy(tuned).refit(rows, labels, costs)
+    return again if again.trace(rows).read.any() or not tuned.trace(rows).read.any() else tuned
+
+
+def distinct(encodings: Sequence[str], X: Any, X_val: Any) -> Iterator[str]:
+    """Give the encodings that differ on these rows, the first of equal ones: columns of 0 and 1 have only one."""
+    if len(encodings) == 1:
+        yield from encodings
+        return
+    table, more = Table(X), Table(X_val)
+    seen: list[tuple[FloatArray, FloatArray]] = []
+    for encoding in encodings:
+        encoder = Encoder(table, slice(None), more, encoding=encoding)
+        encoded = encoder.encode(table, slice(None)), encoder.encode(more, slice(None))
+        if not any(all(map(np.array_equal, encoded, other)) for other in seen):
+            seen.append(encoded)
+            yield encoding
 
 
 def stacked(X: Any, more: Any) -> Any:
@@ -169,14 +223,14 @@ def stacked(X: Any, more: Any) -> Any:
     return pandas.concat([X, more])
 
 
-def methods(setting: str) -> dict[str, Factory]:
-    """Return the methods of a setting by name; EMSCO first."""
+def methods(setting: str, parts: Parts | None = None) -> dict[str, Factory]:
+    """Return the methods of a setting by name, EMSCO first; with the parts that other settings have trained."""
     ours: dict[str, Factory] = {
         PAPER_RULES: lambda s, seed, quick: Paper(s, seed, quick=quick),
         EQUAL: lambda s, seed, quick: OursLikeOthers(s, seed, quick=quick, final_estimator="search"),
         DEPLOYED: lambda s, seed, quick: Ours(s, seed, quick=quick),
     }
-    rivals: dict[str, Factory] = {name: _prepared(setting, name) for name in RIVALS}
+    rivals: dict[str, Factory] = {name: _prepared(setting, name, parts) for name in RIVALS}
     return {
         "EMSCO": ours[setting],
         "EMSCO, C=100": lambda s, seed, quick: Paper(s, seed, quick=quick, encoding="linear", C=100.0),
@@ -185,17 +239,15 @@ def methods(setting: str) -> dict[str, Factory]:
     }
 
 
-def _prepared(setting: str, name: str) -> Factory:
+def _prepared(setting: str, name: str, parts: Parts | None) -> Factory:
     """Return a rival as a setting has it."""
 
     def make(s: PaperSetting, seed: int, quick: bool) -> Method:
         rival = RIVALS[name](s, seed)
         if quick:
             rival.set_params(**QUICK.get(name, {}))
-        if setting == PAPER_RULES:
-            return rival
         encodings = ENCODINGS if setting == EQUAL and name not in ANY_SCALE else ("linear",)
-        return Refitted(rival, encodings[:2] if quick else encodings)
+        return Tuned(rival, encodings[:2] if quick else encodings, again=setting != PAPER_RULES, parts=parts)
 
     return make
 
