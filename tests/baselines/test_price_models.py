@@ -7,7 +7,7 @@ import pytest
 from emsco import Prices
 from emsco.baselines.single_stage import SingleStage
 from emsco.exceptions import InvalidPricesError
-from emsco.experiments.comparison import methods
+from emsco.experiments.methods import QUICK, RIVALS
 from emsco.experiments.setting import PAPER
 from tests.baselines.contract import data
 
@@ -23,11 +23,11 @@ OWN = np.array([1, 1, 4, 1, 3, 9])
 STAGED = {"CO-T", "Reject rules", "Stage LP", "NSGA-II", "Cascade*", "Generic GA"}
 
 
-@pytest.mark.parametrize("name", [name for name in methods("paper") if not name.startswith("EMSCO")])
+@pytest.mark.parametrize("name", RIVALS)
 def test_rivals_pay_by_the_price_model(name):
     X, y = data()
     try:
-        rival = methods("paper")[name](PAPER["heart"], 0, True).fit(X[:160], y[:160], PRICES)
+        rival = RIVALS[name](PAPER["heart"], 0).set_params(**QUICK.get(name, {})).fit(X[:160], y[:160], PRICES)
     except ImportError as error:
         pytest.skip(str(error))
     decisions = rival.decide(X[160:])

@@ -69,13 +69,13 @@ class Candidate:
     ----------
     settings : dict
     model : Model
-    trace : Trace, optional
-        The answer of the model on the validation rows, if that is known already.
+    answer : callable, optional
+        Gives what ``model.trace`` gives for the validation rows, if other candidates have done a part of it.
     """
 
     settings: dict[str, Any]
     model: Model
-    trace: Trace | None = None
+    answer: Callable[[], Trace] | None = None
 
 
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ class Rival(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]
         best: tuple[bool, float, float] | None = None
         self.table_: list[dict[str, Any]] = []
         for candidate in candidates:
-            trace = candidate.trace or candidate.model.trace(problem.validation)
+            trace = candidate.answer() if candidate.answer else candidate.model.trace(problem.validation)
             figures = measure(trace, problem.y_validation, self._cost(trace)[1], threshold, problem.prices)
             reads = bool(trace.read.any()) or getattr(self, "allow_empty", False)
             score = reads, float(self.criterion(figures)), -figures.mean_cost

@@ -1,6 +1,7 @@
 """CEGB: gradient boosting that pays for the features its trees read, as implemented in LightGBM (BASELINES §4)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from typing import Any, ClassVar
 
@@ -107,7 +108,7 @@ class CEGB(Rival):
                 )  # fmt: skip
                 for n, score, read in growing(trees, problem.validation):
                     model = _Boosted(trees.first(n * score.shape[1]))
-                    yield Candidate({**settings, "n_rounds": n}, model, answer(score, read))
+                    yield Candidate({**settings, "n_rounds": n}, model, partial(answer, score, read))
 
 
 def growing(trees: Trees, Z: FloatArray) -> Iterator[tuple[int, FloatArray, BoolArray]]:

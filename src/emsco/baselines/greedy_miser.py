@@ -1,7 +1,8 @@
 """Greedy Miser: boosted trees that pay for a feature at its first split (BASELINES §1)."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any, ClassVar, Literal
 
@@ -142,7 +143,7 @@ class GreedyMiser(Rival):
         for price_weight, learning_rate, split_levels, min_samples_leaf in settings:
             longest = booster.train(price_weight, rounds[-1], learning_rate, split_levels, min_samples_leaf)
             longest = replace(longest, everything=self.cost_scope == "ensemble")
-            for n_rounds in rounds:
+            for n_rounds, scores, read in longest.growing(problem.validation, rounds):
                 model = longest.first(n_rounds)
                 if reference:
                     model = model.calibrated(problem.validation, problem.y_validation)
@@ -155,6 +156,7 @@ class GreedyMiser(Rival):
                         "n_rounds": n_rounds,
                     },
                     model,
+                    partial(model.answer, scores, read),
                 )
                 if self.allow_empty or model.used.any():
                     read_something = True
@@ -228,10 +230,19 @@ class _Ensemble:
 
     def scores(self, Z: FloatArray) -> tuple[FloatArray, BoolArray]:
         """Return the scores, (n_scores, n_rows), and the columns read."""
+        ((_, scores, read),) = self.growing(Z, [len(self.columns)])
+        return scores, read
+
+    def growing(self, Z: FloatArray, rounds: Iterable[int]) -> Iterator[tuple[int, FloatArray, BoolArray]]:
+        """Yield rising numbers of rounds, with what ``scores`` returns for the ensemble as it was after them."""
         scores = np.repeat(self.start[:, None], Z.shape[1], axis=1)
         read = np.zeros((Z.shape[1], Z.shape[0]), dtype=np.bool_)
-        boosting.walk(Z, self.columns, self.thresholds, self.values, scores, read)
-        return scores, read
+        n_done = 0
+        for n in rounds:
+            new = slice(n_done, n)
+            boosting.walk(Z, self.columns[new], self.thresholds[new], self.values[new], scores, read)
+            n_done = n
+            yield n, scores.copy(), read.copy()
 
     def calibrated(self, Z: FloatArray, labels: NDArray[np.int64]) -> "_Ensemble":
         """Return the ensemble with sigmoids fitted to labelled rows, smoothed as by Platt (1999)."""
@@ -249,7 +260,10 @@ class _Ensemble:
         return replace(self, sigmoids=sigmoids)
 
     def trace(self, Z: FloatArray) -> Trace:
-        scores, read = self.scores(Z)
+        return self.answer(*self.scores(Z))
+
+    def answer(self, scores: FloatArray, read: BoolArray) -> Trace:
+        """Return class probabilities from scores, and what is read for them."""
         if self.everything:
             read[:] = self.used
         if self.sigmoids is None:
@@ -260,7 +274,7 @@ class _Ensemble:
             probabilities /= probabilities.sum(axis=0) if len(scores) > 1 else 1.0
         if len(scores) == 1:
             probabilities = np.vstack([1.0 - probabilities, probabilities])
-        return Trace(np.ascontiguousarray(probabilities.T), read, np.zeros(Z.shape[1], dtype=np.intp))
+        return Trace(np.ascontiguousarray(probabilities.T), read, np.zeros(len(read), dtype=np.intp))
 
 
 class _Booster:

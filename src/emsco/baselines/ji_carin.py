@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 from scipy.stats import norm
 
 from emsco.baselines.base import BoolArray, Candidate, Figures, FloatArray, Rival, Trace, combined
@@ -19,6 +19,7 @@ from emsco.stages.problem import Problem
 PRICE_WEIGHTS = tuple(np.logspace(-3, 1, 9).tolist())
 MYOPIC, LOOK_AHEAD = "myopic", "look-ahead"
 _LEAST_GAIN = 1e-9  # of a purchase: less is rounding
+_BLOCK = 2_000_000  # numbers at a time
 
 
 class JiCarin(Rival):
@@ -92,11 +93,13 @@ class JiCarin(Rival):
         n_ahead = check_count(self.n_ahead, "n_ahead", 2)
         units = [np.flatnonzero(columns) for columns in problem.unit_columns]
         total = problem.prices.total if problem.prices.total > 0 else 1.0
+        risks = Risks()
         for policy in self.policies:
             for weight in weights:
                 prices = weight * problem.prices.prices / total
                 model = Policy(density, units, prices, n_draws, n_ahead if policy == LOOK_AHEAD else 0)
-                yield Candidate({"price_weight": weight, "policy": policy}, model)
+                settings = {"price_weight": weight, "policy": policy}
+                yield Candidate(settings, model, partial(model.trace, problem.validation, risks))
 
 
 @dataclass(frozen=True)
@@ -123,16 +126,19 @@ class Density:
         """Return the log of weight times density, (n_gaussians, n_rows), of columns with values (n_columns, n_rows)."""
         out = np.repeat(self.log_weights[:, None], values.shape[1], axis=1)
         if columns.size:
-            for g, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
-                root = np.linalg.cholesky(covariance[np.ix_(columns, columns)])
-                apart = np.linalg.solve(root, values - mean[columns, None])
-                size = np.log(np.diag(root)).sum() + 0.5 * columns.size * np.log(2 * np.pi)
-                out[g] -= 0.5 * (apart**2).sum(axis=0) + size
+            roots = np.linalg.cholesky(self._block(columns, columns))
+            apart = np.linalg.solve(roots, values - self.means[:, columns, None])
+            size = np.log(np.einsum("gii->gi", roots)).sum(axis=1) + 0.5 * columns.size * np.log(2 * np.pi)
+            out -= 0.5 * (apart**2).sum(axis=1) + size[:, None]
         return out
+
+    def _block(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> FloatArray:
+        """Return a block of each covariance."""
+        return self.covariances[:, rows[:, None], columns]
 
     def posterior(self, log_joint: FloatArray) -> FloatArray:
         """Return class probabilities, (n_rows, n_classes), from ``log_joint``."""
-        shares = np.exp(log_joint - logsumexp(log_joint, axis=0))
+        shares = shares_of(log_joint)
         return (np.eye(self.n_classes)[:, self.class_of] @ shares).T
 
     def conditional(
@@ -140,15 +146,13 @@ class Density:
     ) -> tuple[FloatArray, FloatArray]:
         """Return means (n_gaussians, n_new, n_rows) and Cholesky factors (n_gaussians, n_new, n_new) of new columns."""
         means = np.repeat(self.means[:, new, None], values.shape[1], axis=2)
-        roots = np.empty((len(means), new.size, new.size))
-        for g, (mean, covariance) in enumerate(zip(self.means, self.covariances, strict=True)):
-            own = covariance[np.ix_(new, new)]
-            if known.size:
-                slope = np.linalg.solve(covariance[np.ix_(known, known)], covariance[np.ix_(known, new)]).T
-                means[g] += slope @ (values - mean[known, None])
-                own = own - slope @ covariance[np.ix_(known, new)]
-            roots[g] = np.linalg.cholesky(own + 1e-12 * np.eye(new.size))
-        return means, roots
+        own = self._block(new, new)
+        if known.size:
+            both = self._block(known, new)
+            slopes = np.linalg.solve(self._block(known, known), both).transpose(0, 2, 1)
+            means += slopes @ (values - self.means[:, known, None])
+            own = own - slopes @ both
+        return means, np.linalg.cholesky(own + 1e-12 * np.eye(new.size))
 
 
 def fit_density(
@@ -176,6 +180,12 @@ def fit_density(
         np.concatenate([np.full(shares.size, code, dtype=np.intp) for code, shares, _, _ in parts]),
         n_classes,
     )
+
+
+def shares_of(log_joint: FloatArray) -> FloatArray:
+    """Return the share of each Gaussian in a case, (n_gaussians, n_rows)."""
+    shares = np.exp(log_joint - log_joint.max(axis=0))
+    return np.asarray(shares / shares.sum(axis=0))
 
 
 class Policy:
@@ -214,9 +224,10 @@ class Policy:
         ]
         return np.argsort(losses, kind="stable")[:n_units].tolist() if n_units else []
 
-    def trace(self, Z: FloatArray) -> Trace:
-        """Decide encoded cases, (n_encoded, n_rows)."""
+    def trace(self, Z: FloatArray, risks: "Risks | None" = None) -> Trace:
+        """Decide encoded cases, (n_encoded, n_rows); given the risks that other policies have found."""
         n_encoded, n_rows = Z.shape
+        risks = Risks() if risks is None else risks
         bought: BoolArray = np.zeros((n_rows, len(self._units)), dtype=np.bool_)
         answers = np.empty((n_rows, self._density.n_classes))
         waiting = np.arange(n_rows)
@@ -225,9 +236,7 @@ class Policy:
             still = []
             for g, key in enumerate(keys):
                 rows = waiting[group.ravel() == g]
-                known = np.sort(np.concatenate([np.empty(0, np.intp), *(self._units[u] for u in np.flatnonzero(key))]))
-                values = Z[np.ix_(known.astype(np.intp), rows)]
-                answers[rows], unit = self._step(key, known.astype(np.intp), values)
+                answers[rows], unit = self._step(key, Z, rows, risks)
                 buying = unit >= 0
                 bought[rows[buying], unit[buying]] = True
                 still.append(rows[buying])
@@ -237,8 +246,13 @@ class Policy:
             read[np.ix_(bought[:, u], columns)] = True
         return Trace(answers, read, np.zeros(n_rows, dtype=np.intp))
 
-    def _step(self, key: BoolArray, known: NDArray[np.intp], values: FloatArray) -> tuple[FloatArray, NDArray[np.intp]]:
+    def _step(
+        self, key: BoolArray, Z: FloatArray, rows: NDArray[np.intp], risks: "Risks"
+    ) -> tuple[FloatArray, NDArray[np.intp]]:
         """Return the posterior of cases that know the same units, and the unit each buys next; -1 for none."""
+        owned = [self._units[u] for u in np.flatnonzero(key)]
+        known = np.sort(np.concatenate([np.empty(0, np.intp), *owned])).astype(np.intp)
+        values = Z[np.ix_(known, rows)]
         log_joint = self._density.log_joint(known, values)
         posterior = self._density.posterior(log_joint)
         best = 1 - posterior.max(axis=1) - _LEAST_GAIN
@@ -250,10 +264,13 @@ class Policy:
             worth = best > price  # no purchase lowers the risk below 0
             if worth.any():
                 new = np.concatenate([self._units[u] for u in option])
-                loss = price + self.expected_risk(log_joint[:, worth], known, values[:, worth], new)
-                better = loss < best[worth]
-                at = np.flatnonzero(worth)[better]
-                best[at], unit[at] = loss[better], option[0]
+
+                def expected(some: NDArray[np.intp], new: NDArray[np.intp] = new) -> FloatArray:
+                    return self.expected_risk(log_joint[:, some], known, values[:, some], new)
+
+                loss = price + risks.of((key.tobytes(), *option), rows, expected)
+                better = worth & (loss < best)
+                best[better], unit[better] = loss[better], option[0]
         return posterior, unit
 
     def expected_risk(
@@ -263,19 +280,47 @@ class Policy:
 
         The predictive density is a mixture over the Gaussians; each contributes its quantiles, weighted by its share.
         """
-        density, draws = self._density, self._draws[: new.size]
-        means, roots = density.conditional(known, values, new)
-        shares = np.exp(log_joint - logsumexp(log_joint, axis=0))
-        risk = np.zeros(values.shape[1])
+        n_rows = values.shape[1]
+        if not known.size and n_rows > 1:  # nothing tells the cases apart
+            return np.repeat(self.expected_risk(log_joint[:, :1], known, values[:, :1], new), n_rows)
+        means, roots = self._density.conditional(known, values, new)
+        size = max(1, _BLOCK // (len(means) ** 2 * self._draws[: new.size].size))
+        blocks = [slice(start, start + size) for start in range(0, n_rows, size)]
+        return np.concatenate([self._risk_after(log_joint[:, rows], means[:, :, rows], roots) for rows in blocks])
+
+    def _risk_after(self, log_joint: FloatArray, means: FloatArray, roots: FloatArray) -> FloatArray:
+        """Return the expected risk; arrays are (drawn from, judged by, columns, rows, draws) where they have all."""
+        density, draws = self._density, self._draws[: means.shape[1]]
+        shares = shares_of(log_joint)
         inverse = np.linalg.inv(roots)
         size = np.log(np.einsum("gii->gi", roots)).sum(axis=1)
-        for g in range(len(means)):
-            drawn = means[g][:, :, None] + (roots[g] @ draws)[:, None, :]  # (n_new, n_rows, n_draws)
-            after = np.empty((len(means), *drawn.shape[1:]))
-            for h in range(len(means)):
-                apart = np.tensordot(inverse[h], drawn - means[h][:, :, None], axes=1)
-                after[h] = log_joint[h][:, None] - 0.5 * (apart**2).sum(axis=0) - size[h]
-            after = np.exp(after - after.max(axis=0))
-            classes = np.tensordot(np.eye(density.n_classes)[:, density.class_of], after, axes=1)
-            risk += shares[g] * (1 - (classes.max(axis=0) / classes.sum(axis=0)).mean(axis=1))
-        return risk
+        drawn = means[..., None] + (roots @ draws)[:, :, None, :]
+        apart = drawn[:, None] - means[None, ..., None]
+        distant = (inverse[None] @ apart.reshape(*apart.shape[:3], -1)).reshape(apart.shape)
+        after = log_joint[:, :, None] - 0.5 * (distant**2).sum(axis=2) - size[:, None, None]
+        after = np.exp(after - after.max(axis=1, keepdims=True))
+        if len(means) > density.n_classes:
+            after = np.stack([after[:, density.class_of == c].sum(axis=1) for c in range(density.n_classes)], axis=1)
+        right = (after.max(axis=1) / after.sum(axis=1)).mean(axis=2)
+        return np.asarray((shares * (1 - right)).sum(axis=0))
+
+
+class Risks:
+    """Expected risks of the cases of one table, which do not depend on the weight of prices: each is computed once."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Any, ...], tuple[NDArray[np.intp], FloatArray]] = {}
+
+    def of(
+        self, question: tuple[Any, ...], rows: NDArray[np.intp], compute: Callable[[NDArray[np.intp]], FloatArray]
+    ) -> FloatArray:
+        """Return the risks of rows, in rising order, for a question; ``compute`` takes their positions."""
+        if question not in self._found:
+            self._found[question] = rows, compute(np.arange(rows.size))
+        known, risk = self._found[question]
+        missing = np.flatnonzero(~np.isin(rows, known))
+        if missing.size:
+            known, risk = np.append(known, rows[missing]), np.append(risk, compute(missing))
+            order = known.argsort()
+            known, risk = self._found[question] = known[order], risk[order]
+        return risk[np.searchsorted(known, rows)]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any, ClassVar
 
@@ -93,7 +94,7 @@ class TopFeatures(Rival):
                     settings = {"n_units": size, "order": order, "learning_rate": learning_rate,
                                 "num_leaves": num_leaves, "min_rows_in_leaf": min_rows, "n_rounds": n}  # fmt: skip
                     model = _Few(trees.first(n * score.shape[1]), columns)
-                    yield Candidate(settings, model, model.answer(score, len(problem.train)))
+                    yield Candidate(settings, model, partial(model.answer, score, len(problem.train)))
 
 
 def best_units(gain: FloatArray, problem: Problem, order: str) -> NDArray[np.intp]:
