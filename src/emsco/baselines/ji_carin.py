@@ -152,7 +152,7 @@ class Density:
             slopes = np.linalg.solve(self._block(known, known), both).transpose(0, 2, 1)
             means += slopes @ (values - self.means[:, known, None])
             own = own - slopes @ both
-        return means, np.linalg.cholesky(own + 1e-12 * np.eye(new.size))
+        return means, np.asarray(np.linalg.cholesky(own + 1e-12 * np.eye(new.size)), dtype=np.float64)
 
 
 def fit_density(
