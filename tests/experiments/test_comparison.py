@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import pytest
 
 from emsco import MultiStageClassifier
+from emsco.baselines.base import Rival
 from emsco.baselines.optimal_tree import OptimalTree
 from emsco.baselines.single_stage import SingleStage
 from emsco.exceptions import FileError
@@ -49,7 +50,7 @@ def test_a_run_that_was_cut_off_goes_on_and_ends_alike(tmp_path, capsys, monkeyp
     (cut / "trials.csv").write_text(text[: len(text) * 2 // 3])
     ran = []
     original = comparison.run_trial
-    monkeypatch.setattr(comparison, "run_trial", lambda trial: ran.append(trial) or original(trial))
+    monkeypatch.setattr(comparison, "run_trial", lambda trial, parts: ran.append(trial) or original(trial, parts))
     assert main([*few, "--out", str(cut)]) == 0
     again = comparison.read_outcomes(cut / "trials.csv")
 
@@ -127,24 +128,35 @@ def test_the_markdown_table_has_losses_first_and_says_how_many_pairs():
     assert lines[4] == "| worse | +0.600 ± 0.000 | 2.0 to 2.0 |"
 
 
-def test_a_method_that_is_the_same_in_two_settings_runs_once(tmp_path, capsys, monkeypatch):
-    ran = []
-    original = comparison.run_trial
-    monkeypatch.setattr(comparison, "run_trial", lambda trial: ran.append(trial) or original(trial))
+def test_settings_share_what_they_tune_and_decide_as_alone(tmp_path, capsys, monkeypatch):
+    tuned = []
+    fit = Rival.fit
+
+    def counted(self, *rows, **how):
+        tuned.append((type(self).__name__, how["encoding"]))
+        return fit(self, *rows, **how)
+
+    monkeypatch.setattr(Rival, "fit", counted)
     few = [*QUICK, "--method", "STreeD*", "Single-Stage", "--out", str(tmp_path)]
-    assert main([*few, "--setting", "equal", "deployed"]) == 0
-    assert [(t.setting, t.method) for t in ran if t.split == 0] == [
-        ("equal", "STreeD*"), ("equal", "Single-Stage"), ("deployed", "Single-Stage")
-    ]  # fmt: skip
-    found = {o.trial: o for o in comparison.read_outcomes(tmp_path / "trials.csv")}
-    assert len(found) == 8
-    for trial, outcome in found.items():
-        if twin := comparison.twin_of(trial):
-            assert found[twin].combined == outcome.combined
-            assert original(trial).combined == outcome.combined
+    assert main([*few, "--setting", "equal", "deployed", "paper"]) == 0
+    one_split = [("OptimalTree", "linear"), ("SingleStage", "linear"), ("SingleStage", "rank")]
+    assert sorted(tuned) == sorted(one_split * 2)
+    found = comparison.read_outcomes(tmp_path / "trials.csv")
+    assert len(found) == 12
+    for outcome in found:
+        alone = comparison.run_trial(outcome.trial)
+        assert alone.to_row() == outcome.to_row() | {"seconds": alone.seconds}
     assert (tmp_path / "equal" / "table.md").exists()
     assert (tmp_path / "deployed" / "leads.csv").exists()
     capsys.readouterr()
+
+
+def test_columns_of_0_and_1_have_one_encoding():
+    names = ("linear", "rank", "spline")
+    _, X, _, X_val, _, _, _ = comparison.split("cs-iris", 0)
+    assert list(methods.distinct(names, X, X_val)) == ["linear"]
+    _, X, _, X_val, _, _, _ = comparison.split("heart", 0)
+    assert list(methods.distinct(names, X, X_val)) == list(names)
 
 
 def test_a_rival_that_reads_nothing_once_trained_again_keeps_its_tuned_model():

@@ -6,6 +6,7 @@ from pathlib import Path
 import sys
 from typing import Any
 
+from emsco.data.output import writing_text
 from emsco.exceptions import EmscoError, FileError, InvalidParameterError
 from emsco.experiments import (
     budgets,
@@ -13,6 +14,7 @@ from emsco.experiments import (
     global_optima,
     landscape,
     methods,
+    page,
     public,
     splits,
     stages,
@@ -66,6 +68,12 @@ def _parser() -> argparse.ArgumentParser:
          "From the trials of a comparison in the same folder, EMSCO and CO-T on the same splits: the variation of the "
          "score, how easy the paper's split was, and the expected score on such a split: splits.png. Run the "
          "comparison first, with many splits.", out="comparison")  # fmt: skip
+    command = _add(commands, "page", _page, "tables of docs/baselines.md, from its trials",
+                   "Compute the tables and pictures of the page on competing methods from its trials again. To add "
+                   "trials, copy the file of trials to trials.csv in a folder and run the comparison with this "
+                   "folder as --out.", out="docs/images")  # fmt: skip
+    command.add_argument("--trials", type=Path, default=Path("docs/tables/comparison-trials.csv"))
+    command.add_argument("--page", type=Path, default=Path("docs/baselines.md"), help="the page to fill")
     return parser
 
 
@@ -260,6 +268,18 @@ def _show_standings(setting: str, outcomes: Sequence[comparison.Outcome], folder
     (folder / "table.md").write_text(standings.markdown_table(rows, ahead), encoding="utf-8")
     standings.plot_bars(rows, folder / "bars.png")
     standings.plot_scatter(rows, folder / "scatter.png")
+
+
+def _page(options: argparse.Namespace) -> int:
+    if not options.trials.exists() or not options.page.exists():
+        raise FileError(f"there is no file {options.trials if options.page.exists() else options.page}.")
+    outcomes = comparison.read_outcomes(options.trials)
+    filled = page.fill(options.page.read_text(encoding="utf-8"), outcomes)
+    with writing_text(options.page) as file:
+        file.write(filled)
+    page.plot(outcomes, options.out)
+    print(f"{options.page} has the tables of {len(outcomes)} trials; the pictures are in {options.out}/.")
+    return 0
 
 
 def _budgets(options: argparse.Namespace) -> int:

@@ -63,7 +63,7 @@ class Outcome:
 
     def to_row(self) -> dict[str, Any]:
         """Return a line of the CSV file."""
-        row = asdict(self)
+        row = asdict(self) | {name: round(getattr(self, name), 7) for name in FIGURES}
         return {**row.pop("trial"), **row}
 
 

@@ -156,7 +156,16 @@ def text_table(
 
 
 def markdown_table(rows: Sequence[Row], ahead: Sequence[Lead]) -> str:
-    """Return EMSCO's combined scores, and its lead over each method with the standard error, as Markdown.
+    """Return ``lead_rows`` as Markdown, with the range of the mean times of each method."""
+    lines = lead_rows(rows, ahead)
+    for name, line in zip(["", OURS, *(line[0] for line in lines[2:])], lines, strict=True):
+        times = [row.seconds for row in rows if row.method == name]
+        line.append(f"{min(times):.1f} to {max(times):.1f}" if times else "seconds")
+    return markdown(lines)
+
+
+def lead_rows(rows: Sequence[Row], ahead: Sequence[Lead]) -> list[list[str]]:
+    """Return the cells of a table: EMSCO's combined scores, and its lead over each method with the standard error.
 
     Methods are in the order of their lead, EMSCO's losses first. A cell without an error has a single pair.
     """
@@ -166,24 +175,15 @@ def markdown_table(rows: Sequence[Row], ahead: Sequence[Lead]) -> str:
     for lead in ahead:
         by_method.setdefault(lead.method, []).append(lead)
     order = sorted(by_method, key=lambda name: min(lead.mean for lead in by_method[name]))
-    seconds = {(row.dataset, row.method): row.seconds for row in rows}
     ours = {row.dataset: row for row in rows if row.method == OURS}
-    lines = [
-        "| EMSCO ahead of | " + " | ".join(datasets) + " | seconds |",
-        "|---" * (len(datasets) + 2) + "|",
-        _line(f"(score of {OURS}, splits)", [_score(ours.get(name)) for name in datasets], seconds, OURS),
-    ]
-    for method in order:
-        cells = [_lead_cell(lead_of.get((name, method)), ours.get(name)) for name in datasets]
-        lines.append(_line(method, cells, seconds, method))
-    return "\n".join(lines) + "\n"
+    lines = [["EMSCO ahead of", *datasets], [f"(score of {OURS}, splits)", *(_score(ours.get(d)) for d in datasets)]]
+    return lines + [[m, *(_lead_cell(lead_of.get((d, m)), ours.get(d)) for d in datasets)] for m in order]
 
 
-def _line(name: str, cells: Sequence[str], seconds: Mapping[tuple[str, str], float], method: str) -> str:
-    """Return a line of a Markdown table, with the range of the mean times of a method."""
-    times = [value for (_, other), value in seconds.items() if other == method]
-    shown = f"{min(times):.1f} to {max(times):.1f}" if times else ""
-    return f"| {name} | " + " | ".join(cells) + f" | {shown} |"
+def markdown(lines: Sequence[Sequence[str]]) -> str:
+    """Return cells as a Markdown table; the first line is its head."""
+    head, *rest = ("| " + " | ".join(line) + " |" for line in lines)
+    return "\n".join([head, "|---" * len(lines[0]) + "|", *rest]) + "\n"
 
 
 def _score(row: Row | None) -> str:
