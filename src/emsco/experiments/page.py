@@ -8,7 +8,7 @@ import numpy as np
 
 from emsco.exceptions import FileError
 from emsco.experiments.comparison import FIGURES, Outcome
-from emsco.experiments.methods import DEPLOYED, EQUAL, PAPER_RULES
+from emsco.experiments.methods import DEPLOYED, EQUAL, PAPER_RULES, RIVALS
 from emsco.experiments.published import STAGE_CORRELATIONS, paper_comparison
 from emsco.experiments.setting import BEYOND, PAPER
 from emsco.experiments.splits import plot as plot_splits
@@ -136,6 +136,30 @@ def seconds_table(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> str:
     return markdown([lines[0], *sorted(lines[1:])])
 
 
+def hours_table(outcomes: Sequence[Outcome]) -> str:
+    """Return the splits that were run, and the processor time of a split of all methods like for like and as deployed.
+
+    A rival tunes for both settings at once, so that its time is that like for like; EMSCO has one for each.
+    """
+    lines = [["data set", "splits of EMSCO", "fewest splits", "not run", "minutes a split", "hours for 20 splits"]]
+    for dataset in [*PAPER, *BEYOND]:
+        times: dict[str, dict[str, list[float]]] = {}
+        for o in _of(outcomes, EQUAL, [dataset]) + _of(outcomes, DEPLOYED, [dataset]):
+            times.setdefault(o.trial.method, {}).setdefault(o.trial.setting, []).append(o.seconds)
+        if not times:
+            continue
+        medians = {m: [float(np.median(found)) for found in of.values()] for m, of in times.items()}
+        minutes = sum(sum(found) if method == OURS else found[0] for method, found in medians.items()) / 60
+        n_splits = {method: max(map(len, of.values())) for method, of in times.items()}
+        absent = [name for name in RIVALS if name not in times]
+        fewest = min(n_splits.values())
+        few = "" if fewest == n_splits[OURS] else ", ".join(m for m, n in n_splits.items() if n == fewest)
+        shown = f"{fewest}" + (f": {few}" if few and len(few) < 60 else "")
+        hours = f"{minutes / 3:.1f}"
+        lines.append([dataset, f"{n_splits[OURS]}", shown, ", ".join(absent), f"{minutes:.1f}", hours])
+    return markdown(lines)
+
+
 def stage_table(outcomes: Sequence[Outcome]) -> str:
     """Return how prices and stages of the designs of the paper's EMSCO are related, beside the published relation."""
     lines = [["data set", "designs", "rank correlation of price and mean stage", "paper"]]
@@ -203,8 +227,8 @@ def _lead(lead: Lead, n_splits: int) -> str:
 
 
 def _with_error(row: Row, name: str, digits: int) -> str:
-    margin = "" if np.isnan(row.margin[name]) else f" ± {row.margin[name]:.{digits}f}"
-    return f"{row.mean[name]:.{digits}f}{margin}"
+    error = row.error[name]
+    return f"{row.mean[name]:.{digits}f}" + ("" if np.isnan(error) else f" ± {error:.{digits}f}")
 
 
 def _tables() -> Mapping[str, Table]:
@@ -217,7 +241,7 @@ def _tables() -> Mapping[str, Table]:
         found[f"losses {setting}"] = bind(loss_table, setting)
         found |= {f"leads {setting} {group}": bind(lead_table, setting, names) for group, names in GROUPS.items()}
         found |= {f"figures {setting} {group}": bind(figure_table, setting, names) for group, names in GROUPS.items()}
-    found |= {"stages": stage_table, "splits": split_table}
+    found |= {"hours": hours_table, "stages": stage_table, "splits": split_table}
     return found | {f"paper {name}": bind(paper_table, name) for name in PAPER}
 
 

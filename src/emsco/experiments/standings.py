@@ -17,16 +17,18 @@ from emsco.experiments.pictures import pyplot
 from emsco.experiments.published import PaperResult
 
 OURS = "EMSCO"
+_N_NAMED = 8  # methods in a scatter plot
 
 
 @dataclass(frozen=True)
 class Row:
-    """A method on a data set: the mean of each figure over the trials, with its 95 % confidence margin."""
+    """A method on a data set: the mean of each figure over the trials, its standard error, and its 95 % margin."""
 
     dataset: str
     method: str
     n_trials: int
     mean: Mapping[str, float]
+    error: Mapping[str, float]
     margin: Mapping[str, float]
     seconds: float
 
@@ -45,6 +47,7 @@ def summarise(outcomes: Iterable[Outcome]) -> list[Row]:
                 method,
                 len(group),
                 {name: _mean(column) for name, column in values.items()},
+                {name: _error(column) for name, column in values.items()},
                 {name: _margin(column) for name, column in values.items()},
                 float(np.mean([outcome.seconds for outcome in group])),
             )
@@ -57,11 +60,14 @@ def _mean(values: FloatArray) -> float:
     return float(known.mean()) if known.size else float("nan")
 
 
-def _margin(values: FloatArray) -> float:
+def _error(values: FloatArray) -> float:
     known = values[~np.isnan(values)]
-    if known.size < 2:
-        return float("nan")
-    return float(student.ppf(0.975, known.size - 1) * known.std(ddof=1) / sqrt(known.size))
+    return float(known.std(ddof=1) / sqrt(known.size)) if known.size > 1 else float("nan")
+
+
+def _margin(values: FloatArray) -> float:
+    n_known = int((~np.isnan(values)).sum())
+    return float(student.ppf(0.975, n_known - 1) * _error(values)) if n_known > 1 else float("nan")
 
 
 def dominated(row: Row, rows: Iterable[Row]) -> list[str]:
@@ -220,7 +226,7 @@ def write_table(rows: Sequence[Row], path: Path) -> None:
 
 
 def plot_bars(rows: Sequence[Row], path: Path) -> None:
-    """Plot coverage, accuracy, saved share of the price, and their sum, as in the paper."""
+    """Plot coverage, accuracy, mean cost and combined score, as in the paper, with standard errors."""
     plt = pyplot()
     datasets = list(dict.fromkeys(row.dataset for row in rows))
     n_methods = max(sum(row.dataset == d for row in rows) for d in datasets)
@@ -233,8 +239,8 @@ def plot_bars(rows: Sequence[Row], path: Path) -> None:
         names = [row.method for row in here]
         colours = ["#D55E00" if name == OURS else "#56B4E9" for name in names]
         for ax, name in zip(line, FIGURES, strict=True):
-            margins = [np.nan_to_num(row.margin[name]) for row in here]
-            ax.barh(names, [row.mean[name] for row in here], xerr=margins, color=colours, height=0.7, capsize=2)
+            errors = [np.nan_to_num(row.error[name]) for row in here]
+            ax.barh(names, [row.mean[name] for row in here], xerr=errors, color=colours, height=0.7, capsize=2)
             ax.set_title(f"{dataset}: {name.replace('_', ' ')}", fontsize=9)
             ax.tick_params(labelsize=8)
             ax.spines[["top", "right"]].set_visible(False)
@@ -255,7 +261,7 @@ def _label_heights(values: Sequence[float]) -> FloatArray:
 
 
 def plot_scatter(rows: Sequence[Row], path: Path) -> None:
-    """Plot accuracy against mean cost, coloured by coverage, one panel per data set."""
+    """Plot accuracy against mean cost, coloured by coverage, one panel per data set; the best scores are named."""
     plt = pyplot()
     datasets = list(dict.fromkeys(row.dataset for row in rows))
     n_lines = ceil(len(datasets) / 2)
@@ -272,7 +278,10 @@ def plot_scatter(rows: Sequence[Row], path: Path) -> None:
         colour = [100 * row.mean["coverage"] for row in here]
         area = [110 if row.method == OURS else 50 for row in here]
         points = ax.scatter(x, y, c=colour, s=area, cmap="cividis", vmin=0, vmax=100, edgecolors="black", zorder=3)
-        for row, a, b, height in zip(here, x, y, _label_heights(y), strict=True):
+        best = sorted(here, key=lambda row: -row.mean["combined"])[:_N_NAMED]
+        named = [i for i, row in enumerate(here) if row in best or row.method == OURS]
+        for i, height in zip(named, _label_heights([y[i] for i in named]), strict=True):
+            row, a, b = here[i], x[i], y[i]
             weight = "bold" if row.method == OURS else "normal"
             side = -1 if a > 0.6 * max(x) else 1  # into the picture
             ax.annotate(
