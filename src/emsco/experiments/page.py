@@ -21,6 +21,7 @@ LARGE = ["spambase", "thyroid", "cs-nursery", "cs-soybean"]
 SMALL = [name for name in BEYOND if name not in (*LARGE, "heart-disease")]
 GROUPS = {"paper": [*PAPER, "heart-disease"], "small": SMALL, "large": LARGE}
 _CLEAR = 2.0  # standard errors
+_MANY = 6  # methods that are counted instead of listed
 _BLOCK = re.compile(r"(<!-- table: (?P<name>[a-z -]+) -->\n)(?P<table>.*?)(<!-- end -->)", re.DOTALL)
 
 Table = Callable[[Sequence[Outcome]], str]
@@ -132,7 +133,8 @@ def seconds_table(outcomes: Sequence[Outcome], datasets: Sequence[str]) -> str:
     lines = [["method", *shown]]
     for method in dict.fromkeys(o.trial.method for o in outcomes):
         cells = [[times.get((method, name, setting)) for setting in (EQUAL, DEPLOYED)] for name in shown]
-        lines.append([method, *(", ".join(f"{np.median(t):.1f}" for t in pair if t) for pair in cells)])
+        if any(map(any, cells)):
+            lines.append([method, *(", ".join(f"{np.median(t):.1f}" for t in pair if t) for pair in cells)])
     return markdown([lines[0], *sorted(lines[1:])])
 
 
@@ -156,7 +158,8 @@ def hours_table(outcomes: Sequence[Outcome]) -> str:
         few = "" if fewest == n_splits[OURS] else ", ".join(m for m, n in n_splits.items() if n == fewest)
         shown = f"{fewest}" + (f": {few}" if few and len(few) < 60 else "")
         hours = f"{minutes / 3:.1f}"
-        lines.append([dataset, f"{n_splits[OURS]}", shown, ", ".join(absent), f"{minutes:.1f}", hours])
+        missing = ", ".join(absent) if len(absent) < _MANY else f"{len(absent)} methods"
+        lines.append([dataset, f"{n_splits[OURS]}", shown, missing, f"{minutes:.1f}", hours])
     return markdown(lines)
 
 
