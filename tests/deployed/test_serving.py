@@ -22,10 +22,10 @@ SERVING = {
     "scoring.choice", "scoring.classes", "scoring.front", "scoring.intervals", "scoring.objectives", "scoring.outlook",
     "scoring.ranking", "scoring.ratio", "scoring.rejection", "scoring.shortlist", "scoring.tables", "scoring.tally",
     "scoring.thresholds", "scoring.words", "stages", "stages._logistic", "stages.base", "stages.learners",
-    "stages.logistic", "stages.problem", "storage", "storage.by_class", "storage.codec", "storage.container",
-    "storage.estimator_checks", "storage.estimator_specs", "storage.estimator_together", "storage.estimator_trees",
-    "storage.estimators", "storage.fields", "storage.model_file", "storage.outlook", "storage.parameters",
-    "storage.results", "storage.savings", "storage.skops_file",
+    "stages.logistic", "stages.problem", "storage", "storage.branches", "storage.by_class", "storage.codec",
+    "storage.container", "storage.estimator_checks", "storage.estimator_specs", "storage.estimator_together",
+    "storage.estimator_trees", "storage.estimators", "storage.fields", "storage.model_file", "storage.outlook",
+    "storage.parameters", "storage.results", "storage.savings", "storage.skops_file",
 }  # fmt: skip
 
 SCRIPT = """

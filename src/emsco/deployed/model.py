@@ -425,8 +425,9 @@ class Deployed:
         shared = (self.prices, self.classes, self.errors)
         if self.branched is None:
             return Itinerary(self.encoder, self.stages, self.paid, *shared, savings)
+        starts = np.cumsum([0, *(len(chain.stages) for chain in self.tree.chains)])
         ways = [
-            Itinerary(self.encoder, chain.stages, chain.paid, *shared, branch=b)
+            Itinerary(self.encoder, chain.stages, chain.paid, *shared, savings[starts[b] : starts[b + 1]], branch=b)
             for b, chain in enumerate(self.tree.chains)
         ]
         return Crossroads(self.branched, ways, self.encoder)

@@ -1,5 +1,6 @@
 """What becomes of each class at each point of a front, and which point is put into use."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -8,28 +9,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.data.labels import plain_classes
+from emsco.designs.branched import Route
 from emsco.exceptions import NoPointWarning, NoSuchPointError, WeakEvidenceWarning, warn
 from emsco.fitting.settings import Settings
 from emsco.scoring.choice import NO_WORSE, choose_point, no_worse
+from emsco.scoring.forked import Forked
 from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge
 from emsco.scoring.rejection import as_rule, rule_of
 
 
-def by_class(front: Front, judge: Judge, classes: NDArray[Any]) -> Front:
-    """Return the front with its counts by class, also against buying everything; points of one design together."""
+def by_class(
+    front: Front,
+    judge: Judge,
+    classes: NDArray[Any],
+    branch_of: Callable[[Route], NDArray[np.intp]] | None = None,
+) -> Front:
+    """Return the front with its counts by class, also against buying everything; points of one design together.
+
+    ``branch_of`` gives the branch of each sample that judges, for points that branch.
+    """
     task = judge.task
     confusion = np.empty((len(front), classes.size, classes.size + 1), dtype=np.int64)
     against = np.empty((len(front), classes.size, 2), dtype=np.int64)
     at_once = judge.answers(np.zeros(task.prices.n_units, dtype=np.int64))
     labelled, other = at_once.results(as_rule(0.0) if front.thresholds is not None else task.rule)
     for i in np.lexsort(front.designs.T[::-1]).tolist():
-        rule = task.rule
-        if front.thresholds is not None:
-            rule = rule_of(front.thresholds[i].tolist(), n_stages=int(front.designs[i].max()) + 1)
-        answers = judge.answers(front.designs[i])
-        right = answers.results(rule)[1]
-        confusion[i] = answers.confusion(rule, classes.size)
+        branched = front.branched[i] if front.branched else None
+        if branched is not None:
+            assert branch_of is not None
+            forked = Forked(judge, branched, branch_of(branched.route))
+            right, confusion[i] = forked.right, forked.confusion()
+        else:
+            rule = task.rule
+            if front.thresholds is not None:
+                rule = rule_of(front.thresholds[i].tolist(), n_stages=int(front.designs[i].max()) + 1)
+            answers = judge.answers(front.designs[i])
+            right, confusion[i] = answers.results(rule)[1], answers.confusion(rule, classes.size)
         against[i, :, 0] = np.bincount(task.y[other & ~right], minlength=classes.size)
         against[i, :, 1] = np.bincount(task.y[right & ~other], minlength=classes.size)
     for array in (confusion, against):

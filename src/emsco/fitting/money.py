@@ -12,16 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from emsco.arrays import BoolArray, FloatArray, IntArray
+from emsco.designs.branched import Branched
 from emsco.designs.partition import acquired_sets, compress, stage_counts
 from emsco.fitting._money import least_money
 from emsco.fitting.clock import Clock
 from emsco.prices.errors import ErrorPrices
 from emsco.prices.prices import to_ticks
+from emsco.scoring.forked import Forked
 from emsco.scoring.front import Front, make_front
 from emsco.scoring.judge import Judge
 from emsco.scoring.objectives import LOSS
 from emsco.scoring.rejection import rule_of
-from emsco.scoring.tally import Tally
+from emsco.scoring.tally import Tally, join_tallies
 from emsco.search.base import TimeUpError
 
 # Bars, as shares of what the best constant label costs.
@@ -32,7 +34,7 @@ _BARS = (
 _ALL_SETS = 8  # units, up to which all feature sets are looked at in one stage
 _EXPANDED = 6  # designs whose neighbours are looked at together
 _ROUNDS = 14
-_DEEPEST = 4  # stages
+DEEPEST = 4  # stages
 _PASSES = 2
 _AT_ONCE = 4_000  # designs
 _COMPARED = 400  # of the best designs, of which the simplest that is not clearly worse is taken
@@ -75,6 +77,7 @@ class Purse:
         self.levels = levels_of(errors, judge.task.y)
         self._errors = errors
         self._row_of: dict[bytes, int] = {}
+        self._sets = np.empty((0, judge.task.prices.n_units), dtype=np.bool_)
         n = judge.task.y.size
         self._level = np.empty((0, n), dtype=np.uint8)
         self._price = np.empty((0, n))
@@ -94,36 +97,52 @@ class Purse:
             parts = [self._read(sets[places[i : i + step]]) for i in range(0, len(places), step)]
             self._level = np.concatenate([self._level, *(level for level, _ in parts)])
             self._price = np.concatenate([self._price, *(price for _, price in parts)])
+            self._sets = np.concatenate([self._sets, sets[places]])
             self._row_of.update({key: first + i for i, key in enumerate(new)})
         return np.array([self._row_of[key] for key in keys], dtype=np.int64)
+
+    def known(self) -> tuple[BoolArray, NDArray[np.uint8], FloatArray]:
+        """Return the feature sets trained so far, and of each sample the first bar it reaches and its price, by set."""
+        return self._sets, self._level, self._price
 
     def _read(self, sets: BoolArray) -> tuple[NDArray[np.uint8], FloatArray]:
         outcomes = self.judge.cache.outcomes(sets)
         level = np.searchsorted(-self.levels, -outcomes.confidence, side="left").astype(np.uint8)
         return level, self._errors.price(self.judge.task.y, outcomes.label)
 
-    def money(self, designs: IntArray, ratio: float = 1.0) -> tuple[IntArray, FloatArray]:
-        """Return the numbers of the bars of each design, and what each row costs, (n_designs, n_samples)."""
-        task = self.judge.task
+    def money(
+        self, designs: IntArray, ratio: float = 1.0, samples: NDArray[np.intp] | None = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Return the numbers of the bars of each design, and what each row costs, (n_designs, n_samples).
+
+        ``samples`` are the rows that count; None: all.
+        """
+        slots, n_stages, paid = self._slots(designs)
+        level, price = self._level, self._price
+        if samples is not None:
+            level, price = np.ascontiguousarray(level[:, samples]), np.ascontiguousarray(price[:, samples])
+        bars = np.zeros(slots.shape, dtype=np.int64)
+        money = np.empty((len(designs), level.shape[1]))
+        price = price if ratio == 1.0 else ratio * price
+        least_money(slots, n_stages, paid, level, price, self.levels.size, _PASSES, bars, money)
+        return bars, money
+
+    def _slots(self, designs: IntArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Return the row of each stage's feature set, the numbers of stages, and the price of each stage."""
         acquired, exists = acquired_sets(designs)
         slots = np.zeros(exists.shape, dtype=np.int64)
         slots[exists] = self.rows(acquired[exists])
-        paid = task.prices.stage_ticks(acquired) / task.prices.scale
-        bars = np.zeros(exists.shape, dtype=np.int64)
-        money = np.empty((len(designs), task.y.size))
-        n_stages = exists.sum(axis=1)
-        price = self._price if ratio == 1.0 else ratio * self._price
-        least_money(slots, n_stages, paid, self._level, price, self.levels.size, _PASSES, bars, money)
-        return bars, money
+        prices = self.judge.task.prices
+        return slots, exists.sum(axis=1), prices.stage_ticks(acquired) / prices.scale
 
-    def priced(self, designs: IntArray, ratio: float = 1.0) -> Priced:
+    def priced(self, designs: IntArray, ratio: float = 1.0, samples: NDArray[np.intp] | None = None) -> Priced:
         """Return designs with their bars and what they cost, if errors cost so many times their prices."""
         n_stages = np.maximum(stage_counts(designs), 1)
         bars = np.zeros((len(designs), int(n_stages.max())))
         money = np.empty(len(designs))
         for i in range(0, len(designs), _AT_ONCE):
             part = slice(i, i + _AT_ONCE)
-            numbers, rows = self.money(designs[part], ratio)
+            numbers, rows = self.money(designs[part], ratio, samples)
             before = np.arange(numbers.shape[1]) < n_stages[part, None] - 1
             bars[part, : numbers.shape[1]] = np.where(before, self.levels[numbers], 0.0)
             money[part] = rows.mean(axis=1)
@@ -150,7 +169,7 @@ def explore(
     It ends when about ``n_sets`` feature sets are trained.
     """
     task = purse.judge.task
-    n_units, deepest = task.prices.n_units, min(task.max_stages, _DEEPEST)
+    n_units, deepest = task.prices.n_units, min(task.max_stages, DEEPEST)
     seen: set[bytes] = set()
     designs: list[IntArray] = []
     found: list[Priced] = []
@@ -207,14 +226,14 @@ def _neighbours(design: IntArray, max_stages: int) -> IntArray:
     return children[stage_counts(children) <= max_stages]
 
 
-def pick(purse: Purse, priced: Priced, slack: float = SLACK) -> int:
+def pick(purse: Purse, priced: Priced, slack: float = SLACK, samples: NDArray[np.intp] | None = None) -> int:
     """Return the design to use: the simplest of those that do not cost clearly more than the least.
 
     Thousands of designs are compared on the same rows, so the cheapest of them is there by luck, too.
     """
     order = np.argsort(priced.money, kind="stable")[:_COMPARED]
     designs = priced.designs[order]
-    rows = purse.money(designs)[1]
+    rows = purse.money(designs, samples=samples)[1]
     more = rows - rows[0]
     error = more.std(axis=1) / np.sqrt(rows.shape[1])
     near = np.flatnonzero(more.mean(axis=1) <= slack * error + 1e-12)
@@ -222,10 +241,11 @@ def pick(purse: Purse, priced: Priced, slack: float = SLACK) -> int:
     return int(order[near[np.lexsort((priced.money[order[near]], n_stages, n_bought))[0]]])
 
 
-def front_of(purse: Purse, priced: Priced, chosen: int) -> tuple[Front, int]:
+def front_of(purse: Purse, priced: Priced, chosen: int, forked: Forked | None = None) -> tuple[Front, int]:
     """Return the front over money for tests and money for errors, and the point of the design that was chosen.
 
     Its designs are those that cost least if errors cost more, or less, than their prices, with the bars that suit that.
+    If a design that branches is given, that is the choice.
     """
     parts = [Priced(priced.designs[[chosen]], priced.bars[[chosen]], priced.money[[chosen]])]
     for ratio in _RATIOS:
@@ -237,17 +257,40 @@ def front_of(purse: Purse, priced: Priced, chosen: int) -> tuple[Front, int]:
     early = np.concatenate([np.pad(part.bars, ((0, 0), (0, width - part.bars.shape[1]))) for part in parts])
     thresholds = np.column_stack([early[:, :-1], np.zeros(len(designs))])
     tally = _counted(designs, thresholds, purse.judge)
+    branched: list[Branched | None] = [None] * len(designs)
+    if forked is not None:  # comes first
+        point = forked.branched
+        designs, branched = np.concatenate([point.summary[None], designs]), [point, *branched]
+        thresholds = np.concatenate([np.zeros((1, width)), thresholds])  # its rules are those of its branches
+        tally = join_tallies(_with_loss(forked), tally)
     best = task.best(tally, np.maximum(stage_counts(designs), 1), (designs >= 0).sum(axis=1), *thresholds.T)
     if 0 not in best:  # the choice stays, in place of one with the same figures
         best = np.append([0], best[(tally.select(best).vectors != tally.select(np.array([0])).vectors).any(axis=1)])
     designs, thresholds, tally = designs[best], thresholds[best], tally.select(best)
     n_ties = np.ones(len(best), dtype=np.int64)
     ties = [design[None] for design in designs]
-    front = make_front(designs, tally, n_ties, ties, task.prices, aims=task.aims, thresholds=thresholds)
+    points = [branched[i] for i in best] if forked is not None else []
+    front = make_front(
+        designs, tally, n_ties, ties, task.prices, aims=task.aims, thresholds=thresholds, branched=points
+    )
+    if forked is not None:
+        return front, [point is not None for point in front.branched].index(True)
     mine = (front.designs == priced.designs[chosen]).all(axis=1)
     rule = np.append(priced.bars[chosen], np.zeros(width - priced.bars.shape[1]))
     mine &= (np.asarray(front.thresholds) == np.append(rule[:-1], 0.0)).all(axis=1)
     return front, int(mine.argmax())
+
+
+def _with_loss(forked: Forked) -> Tally:
+    """Return the counts of a design that branches, with what its errors cost if that depends on the row."""
+    tally, task, errors = forked.tally(), forked.judge.task, forked.judge.task.errors
+    if errors is None or errors.amounts is None or task.aims is None or tally.values is None:
+        return tally
+    ticks, scale = _row_ticks(errors, task.y)
+    values = tally.values.copy()
+    lost = int(ticks[np.arange(task.y.size), forked.answer].sum()) / scale
+    values[:, task.aims.names.index(LOSS)] = lost / task.y.size
+    return replace(tally, values=values)
 
 
 def _counted(designs: IntArray, thresholds: FloatArray, judge: Judge) -> Tally:

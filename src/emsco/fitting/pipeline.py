@@ -25,6 +25,7 @@ from emsco.fitting.clock import Clock
 from emsco.fitting.errors import errors_of, savings_of_each
 from emsco.fitting.final import Finished, Found, finish_front
 from emsco.fitting.forecast import forecast, search_seconds
+from emsco.fitting.forks import branch_of_samples
 from emsco.fitting.large import RACED, LargeRehearsal, is_many, sampled, widened
 from emsco.fitting.limited import LimitedPace, counted_in_time, first_choice, search_in_time, trained_in_time
 from emsco.fitting.memory import Memory
@@ -181,7 +182,7 @@ def fit(
 def _task_of(settings: Settings, task: Task, rehearsal: Rehearsal, classes: NDArray[Any]) -> Task:
     """Return the same task for the rows of another rehearsal."""
     y = rehearsal.y
-    return replace(task, y=y, aims=_aims(settings, y, classes), errors=rehearsal.judged_errors)
+    return replace(task, y=y, aims=aims_of(settings, y, classes), errors=rehearsal.judged_errors)
 
 
 def _sample(settings: Settings, everyone: Rehearsal) -> Rehearsal:
@@ -244,7 +245,7 @@ def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], m
     """Say which designs are looked for, and what they are to be good at."""
     y = rehearsal.y
     check_validation_size(y.size)
-    aims = _aims(settings, y, classes)
+    aims = aims_of(settings, y, classes)
     check_chosen(settings.choose, settings.best, PAPER if aims is None else aims.names, plain_classes(classes))
     shares = np.bincount(y, minlength=classes.size) / y.size
     rule = RejectRule.of(settings.policy.search_rule(classes, float(shares.max())).bars[:max_stages])
@@ -258,7 +259,8 @@ def make_task(settings: Settings, rehearsal: Rehearsal, classes: NDArray[Any], m
     return task
 
 
-def _aims(settings: Settings, y: IntArray, classes: NDArray[Any]) -> Aims | None:
+def aims_of(settings: Settings, y: IntArray, classes: NDArray[Any]) -> Aims | None:
+    """Return what designs are compared by; where errors have prices, money for tests and for errors."""
     objectives = settings.objectives
     if settings.errors is not None:
         errors = resolve_errors(settings.errors, classes)
@@ -490,7 +492,8 @@ def deploy(
     rules = policy.rules(classes, designs, front.thresholds, promises)
     deployed = replace(deployed, promises=promises, rules=rules)
     if deployed.errors is not None:
-        deployed = replace(deployed, savings=savings_of_each(deployed, finished.judge))
+        branch_of = partial(branch_of_samples, rehearsal=finished.rehearsal)
+        deployed = replace(deployed, savings=savings_of_each(deployed, finished.judge, branch_of))
     n_rows = 0 if aside.calibration is None else aside.calibration.truth.size
     if origin.timed_out:
         clock.warn(clock.in_words, TimeLimitWarning)
@@ -507,7 +510,7 @@ def _trained(settings: Settings, finished: Finished, aside: SetAside) -> Trained
     if clock.is_limited:
         front = counted_in_time(settings, front, finished.pick, judge.task, clock)
     with clock.must():
-        front = by_class(front, judge, aside.classes)
+        front = by_class(front, judge, aside.classes, partial(branch_of_samples, rehearsal=rehearsal))
     first = first_choice(settings, front)
     if clock.is_limited:
         front, first = trained_in_time(front, first, setup.trainer.timing, clock)

@@ -6,10 +6,12 @@ import numpy as np
 
 from emsco.arrays import FloatArray, IntArray
 from emsco.fitting.final import Finished
+from emsco.fitting.forks import find_fork, routes_of
 from emsco.fitting.money import Priced, Purse, explore, front_of, levels_of, pick
 from emsco.fitting.rehearsal import Rehearsal, Setup
 from emsco.fitting.settings import Settings
 from emsco.prices.errors import ErrorPrices
+from emsco.scoring.forked import Forked
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.rejection import RejectRule
 from emsco.search.auto import Auto
@@ -26,6 +28,7 @@ _SECONDS = 6.0  # that a learner may take to train feature sets, about
 _FEWEST_SETS, _MOST_SETS, _GIVEN_SETS = 60, 4_000, 250
 _TYPICAL = 4  # units of a feature set
 _SLOW = 8.0  # times as slow as the other learner: then it comes second
+_FEWEST_ROWS = 40  # of a branch
 _SEARCHED = 0.5  # share of what a constant label costs: the bar of a search that the user asked for
 
 
@@ -79,13 +82,24 @@ def finish_priced(settings: Settings, rehearsal: Rehearsal, task: Task, run: Run
             priced = explore(purse, clock, n_sets)
         tried.append(_Tried(setup, purse, priced, pick(purse, priced)))
     best = _winner(tried)
+    forked = None if given or not clock.affords_all() else _forked(best, rehearsal)
     with clock.must():
-        front, point = front_of(best.purse, best.priced, best.chosen)
+        front, point = front_of(best.purse, best.priced, best.chosen, forked)
     finished = Finished(front, point, best.purse.judge, best.setup, rehearsal, complete=True)
     n_sets = best.purse.judge.cache.n_trained
     if found is None:
         found = Searched(front, BestFirst(max_designs=len(best.priced.designs)), 0, n_sets, run.seconds, "")
     return finished, found
+
+
+def _forked(best: _Tried, rehearsal: Rehearsal) -> Forked | None:
+    """Return a design that branches, if it costs less than the chain that was chosen by more than luck."""
+    find = routes_of(rehearsal, best.setup.encoder, _FEWEST_ROWS)
+    found = find_fork(best.purse, best.priced, best.chosen, find, rehearsal.parts())
+    if found is None or not found[1].pays:
+        return None
+    fork = found[0]
+    return Forked(best.purse.judge, fork.branched(best.purse.levels), fork.branch)
 
 
 def _winner(tried: list[_Tried]) -> _Tried:

@@ -71,9 +71,9 @@ def _train_points(
 
     The set of everything comes first, then those of the first point, then those of point after point.
     """
-    acquired, exists = acquired_sets(front.designs)
-    begin = np.concatenate([np.ones((1, front.designs.shape[1]), dtype=np.bool_), acquired[first][exists[first]]])
-    sets = _distinct(np.concatenate([begin, acquired[exists]]))
+    needed = [sets_of(front, point) for point in range(len(front))]
+    begin = np.concatenate([np.ones((1, front.designs.shape[1]), dtype=np.bool_), needed[first]])
+    sets = _distinct(np.concatenate([begin, *needed]))
     models: dict[bytes, StageModel] = {}
 
     def add(part: BoolArray) -> None:
@@ -87,8 +87,7 @@ def _train_points(
         for i in range(n_begun, len(sets), step):
             add(sets[i : i + step])
     except (KeyboardInterrupt, TimeUpError) as reason:
-        lacks = [any(set_key(units) not in models for units in sets[has])
-                 for sets, has in zip(acquired, exists, strict=True)]  # fmt: skip
+        lacks = [any(set_key(units) not in models for units in sets) for sets in needed]
         ready = np.flatnonzero(~np.array(lacks))
         if not ready.size:
             raise
@@ -99,6 +98,13 @@ def _train_points(
             )
         return models, ready
     return models, np.arange(len(front))
+
+
+def sets_of(front: Front, point: int) -> BoolArray:
+    """Return the feature sets of the stages of a point; of one that branches, those of all branches."""
+    branched = front.branched[point] if front.branched else None
+    acquired, exists = acquired_sets(front.designs[[point]] if branched is None else branched.rows)
+    return np.asarray(acquired[exists])
 
 
 def _distinct(sets: BoolArray) -> BoolArray:

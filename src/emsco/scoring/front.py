@@ -476,6 +476,7 @@ def make_front(
     certificate: Any = None,
     aims: Aims | None = None,
     thresholds: FloatArray | None = None,
+    branched: Sequence[Branched | None] = (),
 ) -> Front:
     """Return the front of designs that are known to be non-dominated with distinct vectors, fittest first."""
     figures = measure(tally)
@@ -486,11 +487,16 @@ def make_front(
         values = np.column_stack([figures.coverage, accuracy, figures.mean_cost])
     elif "accuracy" in aims.names:
         values = np.where(np.array(aims.names) == "accuracy", accuracy[:, None], values)
+    n_stages = tally.reached.shape[1]
+    paid = stages_paid(designs, prices, n_stages)
+    for i, point in enumerate(branched):
+        if point is not None:
+            of_each = stages_paid(point.rows, prices, n_stages)
+            paid[i] = of_each[of_each[:, -1].argmax()]
     front = Front(
         designs, figures.coverage, accuracy, figures.mean_cost, norms, n_ties, tuple(ties), prices.unit_names,
-        tally.n_samples, tally.reached, stages_paid(designs, prices, tally.reached.shape[1]), prices.total,
-        PAPER if aims is None else aims.names, PAPER_MAXIMISE if aims is None else aims.maximise, values, certificate,
-        thresholds,
+        tally.n_samples, tally.reached, paid, prices.total, PAPER if aims is None else aims.names,
+        PAPER_MAXIMISE if aims is None else aims.maximise, values, certificate, thresholds, branched=tuple(branched),
     )  # fmt: skip
     return front._select(best_first(designs, np.zeros(len(designs), dtype=np.int64), norms))
 

@@ -22,12 +22,12 @@ def savings_to_json(savings: tuple[tuple[Saving, ...], ...]) -> list[list[dict[s
 def savings_from_json(
     record: Fields, designs: IntArray, branches: Sequence[Branched | None] = ()
 ) -> tuple[tuple[Saving, ...], ...]:
-    """Return what buying each stage of each design saves; older files do not say, nor is it known of branches."""
+    """Return what buying each stage of each design, branch after branch, saves; older files do not say."""
     if "savings" not in record:
         return ()
     points, n_stages = record.items("savings", len(designs)), np.maximum(stage_counts(designs), 1).tolist()
     for i, branched in enumerate(branches):
-        n_stages[i] = n_stages[i] if branched is None else 0
+        n_stages[i] = n_stages[i] if branched is None else int((branched.rows.max(axis=1) + 1).sum())
     savings = []
     for stages, n in zip(points, n_stages, strict=True):
         parts = Fields({"stages": stages}, "savings").parts("stages")
