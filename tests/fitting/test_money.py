@@ -2,6 +2,7 @@
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
+import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
@@ -235,3 +236,49 @@ def test_logistic_stages_that_are_trained_one_by_one_leave_the_race_to_trees():
     assert clf.evaluate(X, y).money["the design in use"].total < 0.5 * min(
         money.total for name, money in clf.evaluate(X, y).money.items() if name != "the design in use"
     )
+
+
+def _two_of_three(n, seed, *, xor):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 2, (n, 3)).astype(float)
+    return X, (X[:, 0] != X[:, 1]) if xor else (X[:, 0] + rng.normal(0, 0.3, n) > 0.5)
+
+
+@pytest.mark.parametrize("xor", [False, True])
+def test_retraining_on_the_same_rows_changes_nothing(xor):
+    X, y = _two_of_three(150, 0, xor=xor)
+    clf = EMSCOClassifier([1, 1, 2], errors=[[0, 20], [30, 0]], random_state=0).fit(X, y)
+    assert (clf.learner_ == "tree") == xor
+    total, said, saves = clf.front_.total, clf.decide(X), clf.deployed_.savings
+    clf.retrain(X, y)
+    assert_allclose(clf.front_.total, total)
+    again = clf.decide(X)
+    assert_array_equal(again.label, said.label)
+    assert_array_equal(again.cost, said.cost)
+    assert_allclose(again.confidence, said.confidence)
+    assert clf.deployed_.savings == saves
+
+
+def test_retraining_on_other_rows_learns_from_them_and_keeps_design_and_bars():
+    clf = EMSCOClassifier([1, 1, 2], errors=[[0, 20], [30, 0]], random_state=0).fit(*_two_of_three(150, 0, xor=True))
+    design, bars = clf.design_, clf.front_.thresholds.copy()
+    X, y = _two_of_three(200, 1, xor=True)
+    clf.retrain(X, ~y)
+    assert_array_equal(clf.design_, design)
+    assert_array_equal(clf.front_.thresholds, bars)
+    assert_array_equal(clf.decide(X).label, ~y)
+    assert clf.front_.n_samples == 200
+
+
+def test_retraining_keeps_what_amounts_at_risk_mean():
+    rng = np.random.default_rng(0)
+    fraud = rng.random(300) < 0.3
+    X = pd.DataFrame({"amount": np.exp(rng.normal(3, 1, 300)), "call": 2 * fraud + rng.normal(size=300)})
+    clf = EMSCOClassifier({"amount": 0, "call": 2}, errors=[[0, 20], ["amount", 0]], max_stages=1, random_state=0)
+    clf.fit(X, fraud)
+    before, total = clf.deployed_.errors, clf.front_.total
+    clf.retrain(X, fraud)
+    assert_allclose(clf.front_.total, total)
+    clf.retrain(X.assign(amount=3 * X["amount"]), fraud)
+    assert clf.deployed_.errors == before
+    assert clf.front_.total[clf.point_] > total[clf.point_]

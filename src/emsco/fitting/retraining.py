@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 import warnings
 
@@ -10,7 +11,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
-from emsco.arrays import IntArray
+from emsco.arrays import FloatArray, IntArray
 from emsco.data.encoding import CategoryCode
 from emsco.data.labels import check_target, plain_classes
 from emsco.data.table import ArrangedTable, Table, check_size
@@ -27,10 +28,12 @@ from emsco.exceptions import (
 from emsco.fitting.aside import SetAside, set_aside
 from emsco.fitting.choosing import by_class
 from emsco.fitting.clock import Clock
+from emsco.fitting.errors import savings_of_each
 from emsco.fitting.finishing import SETS_AT_ONCE
+from emsco.fitting.forks import branch_of_samples
 from emsco.fitting.given import fit_design
 from emsco.fitting.large import is_many, sampled, widened
-from emsco.fitting.pipeline import Given, Streams, rehearse
+from emsco.fitting.pipeline import Given, Streams, aims_of, rehearse
 from emsco.fitting.promising import promise_of_each
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable
 from emsco.fitting.settings import Settings, read_settings
@@ -38,14 +41,16 @@ from emsco.fitting.training import train_sets
 from emsco.prices.prices import PriceList, check_validation_size
 from emsco.scoring.front import Front
 from emsco.scoring.judge import Judge, Task
-from emsco.scoring.objectives import PAPER, Aims, check_objectives, measure
+from emsco.scoring.objectives import LOSS, PAPER, Aims, measure
 from emsco.scoring.ranking import norm
 from emsco.scoring.rejection import RejectRule, as_rule
 from emsco.scoring.tally import Tally
 from emsco.stages.alike import Alike
 from emsco.stages.base import StageModel
+from emsco.stages.learners import TREE
 from emsco.stages.logistic import LogisticModel
 from emsco.stages.recipe import Recipe
+from emsco.stages.shrunken import shrunken_tree
 
 _FOLDS = 5  # that judge, if the rows that judged were given to fit
 _OF_THE_RUN = ("validation", "refit", "random_state", "n_jobs", "verbose", "cache_bytes")
@@ -75,8 +80,6 @@ def retrain(
     )
     if any(branched is not None for branched in deployed.branches):
         raise InvalidInputError("a classifier with designs that branch cannot be retrained yet; fit it again.")
-    if deployed.errors is not None:
-        raise InvalidInputError("a classifier with prices of errors cannot be retrained yet; fit it again.")
     codes, classes = check_target(y, given.table.n_rows)
     _check_classes(plain_classes(classes), deployed)
     if deployed.front is None:
@@ -137,7 +140,8 @@ def _front_again(deployed: Deployed, settings: Settings, given: Given, codes: In
         settings = replace(settings, validation=_FOLDS)
     aside = set_aside(policy, given.table, codes, classes, given.X_cal, given.y_cal, streams.calibration)
     _check_classes(plain_classes(aside.classes), deployed, "the rows that do not calibrate")
-    rehearsal = rehearse(settings, aside, deployed.prices, given, streams.split, clock)
+    # Bars are confidences, which prices of errors turn into money: these stay as they were in fit.
+    rehearsal = replace(rehearse(settings, aside, deployed.prices, given, streams.split, clock), errors=deployed.errors)
     recipe = kept_recipe(deployed)
     if isinstance(recipe.estimator, CalibratedClassifierCV):
         check_calibrable(rehearsal, classes, int(recipe.estimator.cv))
@@ -165,6 +169,8 @@ def _front_again(deployed: Deployed, settings: Settings, given: Given, codes: In
         evaluation=None,
         origin=replace(deployed.origin, validation=rehearsal.judged_by, retrained=True, other_thresholds=False),
     )
+    if again.errors is not None:
+        again = replace(again, savings=savings_of_each(again, judge, partial(branch_of_samples, rehearsal=rehearsal)))
     return _promised(again, plans, aside)
 
 
@@ -183,7 +189,9 @@ def kept_recipe(deployed: Deployed) -> Recipe:
     A logistic regression of our own does not know its strength, so that comes from the record of the fit. Models of
     scikit-learn know all their settings.
     """
-    origin, model = deployed.origin, deployed.stages[0].model
+    origin, model = deployed.origin, _a_model(deployed)
+    if origin.learner == TREE:
+        return Recipe(shrunken_tree(), origin.encoding, origin.C)
     if isinstance(model, LogisticModel):
         return Recipe(None, origin.encoding, origin.C)
     if origin.parameters.get("products") and isinstance(model, Pipeline) and isinstance(model[0], PolynomialFeatures):
@@ -191,11 +199,18 @@ def kept_recipe(deployed: Deployed) -> Recipe:
     return Alike(model, origin.encoding, origin.C, models=deployed.models)
 
 
+def _a_model(deployed: Deployed) -> StageModel:
+    """Return a model that learned from columns; a stage that buys nothing has a constant one, whatever the learner."""
+    models = [deployed.stages[0].model, *deployed.models.values()]
+    learned = (m for m in models if not (isinstance(m, LogisticModel) and m.coef_.shape[1] == 0))
+    return next(learned, models[0])
+
+
 def _task(deployed: Deployed, settings: Settings, rehearsal: Rehearsal) -> Task:
     """Say what the designs are judged by."""
     y, n_classes = rehearsal.y, deployed.classes.size
     check_validation_size(y.size)
-    aims = check_objectives(settings.objectives, np.bincount(y, minlength=n_classes))
+    aims = aims_of(settings, y, deployed.classes)
     if deployed.front is not None and deployed.front.objectives != (PAPER if aims is None else aims.names):
         raise InvalidParameterError(
             f"were {shown(list(deployed.front.objectives))} in fit, but the model does not hold all of them; fit "
@@ -207,7 +222,10 @@ def _task(deployed: Deployed, settings: Settings, rehearsal: Rehearsal) -> Task:
     if deployed.policy.set_aside is not None and searched is not None:
         rule = as_rule(searched)
     rule = RejectRule.of(rule.bars[:depth])
-    return Task(y, n_classes, deployed.prices, rule, aims, depth, settings.removal, settings.cache_bytes)
+    return Task(
+        y, n_classes, deployed.prices, rule, aims, depth, settings.removal, settings.cache_bytes,
+        errors=rehearsal.judged_errors,
+    )  # fmt: skip
 
 
 def _judged(deployed: Deployed, judge: Judge, clock: Clock) -> Front:
@@ -226,6 +244,7 @@ def _judged(deployed: Deployed, judge: Judge, clock: Clock) -> Front:
         clock("judging the front", min((i + step) / len(sets), 1.0))
     reached = np.zeros_like(front.reached)
     confusion = np.empty((len(front), task.n_classes, task.n_classes + 1), dtype=np.int64)
+    lost = np.zeros(len(front))
     for i in np.lexsort(designs.T[::-1]).tolist():  # points of equal designs follow each other
         rule = deployed.rules[i] if deployed.policy.set_aside is None else task.rule
         answers = judge.answers(designs[i])
@@ -233,12 +252,26 @@ def _judged(deployed: Deployed, judge: Judge, clock: Clock) -> Front:
         left = np.bincount(stage, minlength=reached.shape[1])
         reached[i] = left[::-1].cumsum()[::-1]
         confusion[i] = answers.confusion(rule, task.n_classes)
+        if task.errors is not None:
+            lost[i] = task.errors.price(task.y, answers.label[stage, np.arange(task.y.size)]).mean()
     thresholds = front.thresholds if deployed.policy.tunes else None
-    return replace(counted(front, task.prices, task.aims, reached, confusion), thresholds=thresholds)
+    by_row = task.errors is not None and task.errors.amounts is not None
+    figures = counted(front, task.prices, task.aims, reached, confusion, lost if by_row else None)
+    return replace(figures, thresholds=thresholds)
 
 
-def counted(front: Front, prices: PriceList, aims: Aims | None, reached: IntArray, confusion: IntArray) -> Front:
-    """Return the designs of a front, in their order, with the figures of other counts and nothing else of it."""
+def counted(
+    front: Front,
+    prices: PriceList,
+    aims: Aims | None,
+    reached: IntArray,
+    confusion: IntArray,
+    lost: FloatArray | None = None,
+) -> Front:
+    """Return the designs of a front, in their order, with the figures of other counts and nothing else of it.
+
+    ``lost`` is the mean price of errors of each point, where counts cannot tell it.
+    """
     designs = front.designs
     ticks = prices.stage_ticks(acquired_sets(designs)[0])
     tally = Tally(
@@ -251,7 +284,9 @@ def counted(front: Front, prices: PriceList, aims: Aims | None, reached: IntArra
         least_price=prices.least,
     )
     if aims is not None:
-        tally = replace(tally, values=aims.score(tally, stage_counts(designs), confusion))
+        tally = replace(tally, values=aims.score(tally, np.maximum(stage_counts(designs), 1), confusion))
+        if lost is not None and tally.values is not None:
+            tally.values[:, aims.names.index(LOSS)] = lost
     figures = measure(tally)
     accuracy = np.where(tally.n_conclusive > 0, figures.accuracy, np.nan)
     values = np.column_stack([figures.coverage, accuracy, figures.mean_cost])
