@@ -1,6 +1,7 @@
 """Money: what `errors=...` costs on ten data sets with prices of tests and errors, beside optimal trees.
 
     python -m benchmarks.money results.csv --splits 0-19 --streed streed.csv
+    python -m benchmarks.money car.csv --error-price 1000 --sets car --splits 0-9
 
 One fit per set, level and split, all defaults besides ``errors``; a line per fit in the CSV, which a second run goes on
 with. The score is (mean price of tests + mean price of errors) / (price of all tests + share of the test rows that are
@@ -8,6 +9,9 @@ not of the most frequent class x largest error price). The price of all tests is
 group at its price, the others at their discount. We pay by ``load_cost_sensitive``, where no test is cheaper than
 published. ``--streed`` is a CSV of the scores of optimal cost-sensitive trees (set, level, max_depth, split, score),
 with which ours are compared in pairs, split by split.
+
+``--error-price`` gives every error the same price instead, and prints the money per case. ``--validation 0.33`` lets
+a third of the training rows judge, instead of five folds, as the other methods do in ``benchmarks.money_rivals``.
 """
 
 import argparse
@@ -24,12 +28,19 @@ from emsco import EMSCOClassifier
 from emsco.datasets import load_cost_sensitive
 from emsco.datasets.cost_sensitive import COST_SENSITIVE, LEVELS
 
-_FIELDS = ("set", "level", "split", "score", "tests", "errors", "constant", "seconds", "learner", "stages", "bought")
+_FIELDS = (
+    "set", "level", "split", "score", "tests", "errors", "constant", "seconds", "learner", "stages", "bought",
+    "branches",
+)  # fmt: skip
 
 
-def fit_one(name: str, level: str, split: int) -> dict[str, Any]:
+def fit_one(
+    name: str, level: str, split: int, validation: float | None = None, error_price: float | None = None
+) -> dict[str, Any]:
     """Fit one split and return its line."""
     data = load_cost_sensitive(name, level=level)
+    if error_price is not None:
+        data.errors = error_price * (1.0 - np.eye(len(data.errors)))
     test = data.splits[split]
     train = np.setdiff1d(np.arange(len(data.target)), test)
     X, y = data.data, data.target.to_numpy()
@@ -38,7 +49,8 @@ def fit_one(name: str, level: str, split: int) -> dict[str, Any]:
     began = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clf = EMSCOClassifier(data.prices, errors=prices_of_errors, random_state=split).fit(X.iloc[train], y[train])
+        clf = EMSCOClassifier(data.prices, errors=prices_of_errors, validation=validation, random_state=split)
+        clf.fit(X.iloc[train], y[train])
     seconds = perf_counter() - began
     decided = clf.decide(X.iloc[test])
     assert decided.conclusive.all()
@@ -48,7 +60,9 @@ def fit_one(name: str, level: str, split: int) -> dict[str, Any]:
     figures = (tests + errors) / scale, tests, errors, constant / scale, seconds
     n_bought = int((clf.design_ >= 0).sum())
     rounded = [f"{figure:.6g}" for figure in figures]
-    values = (name, level, split, *rounded, clf.learner_, len(clf.stages_), n_bought)
+    branched = clf.front_.branched[clf.point_] if clf.front_.branched else None
+    n_branches = 1 if branched is None else branched.n_branches
+    values = (name, level, split, *rounded, clf.learner_, len(clf.stages_), n_bought, n_branches)
     return dict(zip(_FIELDS, values, strict=True))
 
 
@@ -64,7 +78,7 @@ def published_total(name: str, level: str) -> float:
     return total
 
 
-def run(path: Path, sets: list[str], splits: list[int]) -> None:
+def run(path: Path, sets: list[str], levels: tuple[str, ...], splits: list[int], **options: float | None) -> None:
     """Fit what the file does not have."""
     done = set()
     if path.exists():
@@ -76,10 +90,21 @@ def run(path: Path, sets: list[str], splits: list[int]) -> None:
             writer.writeheader()
         for split in splits:
             for name in sets:
-                for level in LEVELS:
+                for level in levels:
                     if (name, level, split) not in done:
-                        writer.writerow(fit_one(name, level, split))
+                        writer.writerow(fit_one(name, level, split, **options))
                         file.flush()
+
+
+def print_money(path: Path) -> None:
+    """Print the money per case of each set, with its standard error over splits."""
+    money: dict[str, list[float]] = {}
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            money.setdefault(row["set"], []).append(float(row["tests"]) + float(row["errors"]))
+    for name, each in money.items():
+        error = np.std(each, ddof=1) / np.sqrt(len(each)) if len(each) > 1 else np.nan
+        print(f"{name:10} {np.mean(each):8.1f} +- {error:.1f} ({len(each)} splits)")
 
 
 def compare(path: Path, streed: Path, splits: list[int]) -> None:
@@ -130,10 +155,16 @@ def main() -> None:
     parser.add_argument("--sets", default=",".join(COST_SENSITIVE))
     parser.add_argument("--splits", default="0-19", help="first and last, such as 0-4")
     parser.add_argument("--streed", type=Path)
+    parser.add_argument("--validation", type=float, help="share of the training rows that judges; 5 folds if left out")
+    parser.add_argument("--error-price", type=float, help="of every error, in place of those of the levels")
     options = parser.parse_args()
     first, _, last = options.splits.partition("-")
     splits = list(range(int(first), int(last or first) + 1))
-    run(options.results, options.sets.split(","), splits)
+    levels = LEVELS if options.error_price is None else LEVELS[-1:]
+    asked = {"validation": options.validation, "error_price": options.error_price}
+    run(options.results, options.sets.split(","), levels, splits, **asked)
+    if options.error_price is not None:
+        print_money(options.results)
     if options.streed is not None:
         compare(options.results, options.streed, splits)
 
