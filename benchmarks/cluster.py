@@ -8,7 +8,7 @@
 """
 
 import argparse
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 import heapq
 import json
 import logging
@@ -24,7 +24,7 @@ import time
 import numpy as np
 from sklearn.datasets import make_classification
 
-from emsco import EMSCOClassifier, Evolution, MultiStageClassifier
+from emsco import BestFirst, EMSCOClassifier, Evolution, MultiStageClassifier
 
 FIGURE = ("#2a6fb0", "#8a8a8a")
 
@@ -82,14 +82,19 @@ def kills(arguments):
     clf.fit(X, y)
     expected, n_killed, n_stopped = answer(clf, X), 0, 0
     with cluster(2, ttl="3s") as client:
+        began = time.perf_counter()
+        small(arguments.rows, client=client)[0].fit(X, y)
+        pause = max(time.perf_counter() - began, 1.5)  # at most, between two troubles: workers take a while to begin
         for run in range(arguments.runs):
             done, hits = Event(), []
-            troubler = Thread(target=_trouble, args=(client, done, rng.integers(2**31), hits))
+            troubler = Thread(target=_trouble, args=(client, done, rng.integers(2**31), pause, hits))
             troubler.start()
             again = small(arguments.rows, client=client)[0]
-            again.fit(X, y)
-            done.set()
-            troubler.join()
+            try:
+                again.fit(X, y)
+            finally:
+                done.set()
+                troubler.join()
             n_killed += hits.count("killed")
             n_stopped += hits.count("stopped")
             if answer(again, X) != expected:
@@ -99,10 +104,13 @@ def kills(arguments):
     return 0
 
 
-def _trouble(client, done, seed, hits):
-    """Kill or stop a random worker now and then; one that was stopped goes on later."""
+def _trouble(client, done, seed, pause, hits):
+    """Kill or stop a random worker now and then; one that was stopped goes on later.
+
+    It ends after five times: on a busy machine, workers would never finish anything.
+    """
     rng = np.random.default_rng(seed)
-    while not done.wait(float(rng.uniform(0.05, 1.5))):
+    while len(hits) < 5 and not done.wait(float(rng.uniform(0.05, pause))):
         processes = [process for process in map(_pid, _nannies(client)) if process]
         if not processes:
             continue
@@ -127,17 +135,18 @@ def _pid(nanny):
 
 
 SPEED = """
-import sys, time
+import sys, time, warnings
 from benchmarks.cluster import answer, boosted, cluster, default
 from contextlib import nullcontext
 kind, n_workers, n_rows = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 make = boosted if kind == "boosted" else default
-warm = make(1_000)
+warnings.simplefilter("ignore")
+warm = make(600, time_limit=4)
 warm[0].fit(*warm[1:])
 with cluster(n_workers) if n_workers else nullcontext() as client:
     clf, X, y = make(n_rows, client=client)
     if client is not None:  # workers load and compile, as the process has
-        small = make(1_000, client=client)
+        small = make(600, time_limit=8, client=client)
         small[0].fit(*small[1:])
     began = time.perf_counter()
     clf.fit(X, y)
@@ -164,6 +173,7 @@ def speed(arguments):
             done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
             taken, said = done.stdout.splitlines()[-2:]
             seconds[n_workers] = float(taken)
+            print(f"{kind}, {n_workers or 'no'} workers: {seconds[n_workers]:.1f} s", flush=True)
             answers.add(said)
         if len(answers) > 1:
             print(f"{kind}: the answers differ")
@@ -174,12 +184,12 @@ def speed(arguments):
     return 0
 
 
-def generated(number, n_rows, n_columns):
+def generated(number, n_rows, n_columns, dtype=np.float64):
     """A partition of a table that nobody has to store."""
     import pandas
 
     rng = np.random.default_rng([7, number])
-    X = rng.normal(size=(n_rows, n_columns))
+    X = rng.standard_normal((n_rows, n_columns), dtype=dtype)
     y = X[:, 0] + 0.7 * X[:, 1] - 0.5 * X[:, 2] * (X[:, 3] > 0) + rng.normal(size=n_rows) > 0
     frame = pandas.DataFrame(X, columns=[f"x{i}" for i in range(n_columns)])
     return frame.assign(label=np.where(y, "yes", "no"))
@@ -194,31 +204,39 @@ def memory(arguments):
     fitting._SAMPLE_ROWS = arguments.sample
     n_parts = -(-arguments.bytes // (arguments.part_rows * arguments.columns * 8))
     with cluster(2, memory=arguments.limit) as client:
-        frame = dd.from_map(generated, range(n_parts), n_rows=arguments.part_rows, n_columns=arguments.columns)
-        peaks, done = {}, Event()
-        watcher = Thread(target=_watch, args=(client, peaks, done))
+        size = {"n_rows": arguments.part_rows, "n_columns": arguments.columns, "dtype": np.float32}
+        frame = dd.from_map(generated, range(n_parts), **size)
+        seen, done = [], Event()
+        watcher = Thread(target=_watch, args=(client, seen, done))
         watcher.start()
         began = time.perf_counter()
         clf = EMSCOClassifier(range(1, arguments.columns + 1), random_state=0, client=client, verbose=None,
-                              final_estimator="search", encoding="linear")  # fmt: skip
-        clf.fit(frame, "label")
+                              final_estimator="search", encoding="linear",
+                              search=BestFirst(max_designs=100))  # fmt: skip
+        try:
+            clf.fit(frame, "label")
+        finally:
+            done.set()
+            watcher.join()
         seconds = time.perf_counter() - began
-        done.set()
-        watcher.join()
     n_rows = n_parts * arguments.part_rows
     print(f"{n_rows:,} rows, {n_rows * arguments.columns * 8 / 1e9:.1f} GB, {seconds:.0f} s; judged on "
-          f"{clf.front_.n_samples:,} rows; peak of a worker {max(peaks.values()) / 1e6:.0f} MB")  # fmt: skip
+          f"{clf.front_.n_samples:,} rows; MB of a worker, at most, "
+          f"in each quarter of the time: {[round(max(part) / 1e6) for part in np.array_split(seen, 4)]}")  # fmt: skip
     return 0
 
 
-def _watch(client, peaks, done):
+def _watch(client, seen, done):
     while not done.wait(0.5):
-        for address, worker in client.scheduler_info(n_workers=-1)["workers"].items():
-            peaks[address] = max(peaks.get(address, 0), worker["metrics"]["memory"])
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        seen.append(max((worker["metrics"]["memory"] for worker in workers), default=0))
 
 
 def decide(arguments):
-    """Decide many rows by two workers, partition by partition, beside `emsco predict` on one file in one thread."""
+    """Decide many rows by two workers, partition by partition, beside `emsco predict` on one file on one core.
+
+    With a folder, a run that was ended goes on after the last chunk of files that was done.
+    """
     from pyarrow import Table, parquet
 
     import emsco
@@ -226,43 +244,57 @@ def decide(arguments):
     from emsco.cluster.dataset import predict_files
 
     rows, columns = arguments.part_rows, 12
-    with TemporaryDirectory() as folder:
-        train = generated(10**6, 5_000, columns)
-        design = [[f"x{i}" for i in range(3)], [f"x{i}" for i in range(3, 7)], [f"x{i}" for i in range(7, columns)]]
-        clf = MultiStageClassifier(design, dict.fromkeys(train.columns[:-1], 1.0), threshold=0.85)
-        clf.fit(train.drop(columns="label"), train["label"]).save(f"{folder}/model.emsco")
-        model = emsco.load(f"{folder}/model.emsco").deployed_
-        source = Path(folder) / "rows.parquet"
-        parquet.write_table(Table.from_pandas(generated(0, rows, columns).drop(columns="label")), source)
-        began = time.perf_counter()
-        emsco_predict(model, source, f"{folder}/one.parquet")
-        alone = rows / (time.perf_counter() - began)
-        links = []
-        for i in range(arguments.files):  # the disk holds one file; each name is another part of the table
-            links.append(Path(folder) / f"rows-{i:06}.parquet")
-            os.link(source, links[-1])
+    with ExitStack() as stack:
+        folder = Path(arguments.folder or stack.enter_context(TemporaryDirectory()))
+        folder.mkdir(parents=True, exist_ok=True)
+        source, kept = folder / "rows.parquet", folder / "done.json"
+        if not kept.exists():
+            train = generated(10**6, 5_000, columns)
+            design = [[f"x{i}" for i in range(3)], [f"x{i}" for i in range(3, 7)], [f"x{i}" for i in range(7, columns)]]
+            clf = MultiStageClassifier(design, dict.fromkeys(train.columns[:-1], 1.0), threshold=0.85)
+            clf.fit(train.drop(columns="label"), train["label"]).save(folder / "model.emsco")
+            parquet.write_table(Table.from_pandas(generated(0, rows, columns).drop(columns="label")), source)
+        model = emsco.load(folder / "model.emsco").deployed_
+        said = subprocess.run([sys.executable, "-c", ALONE, str(folder)], capture_output=True, text=True, check=True)
+        alone = rows / float(said.stdout)
+        done = json.loads(kept.read_text()) if kept.exists() else {"files": 0, "rows": 0, "seconds": 0.0}
         with cluster(2) as client:
             dict(Crew(client).run([]))
-            n_done, began = 0, time.perf_counter()
-            step = max(arguments.disk_bytes // max(Path(f"{folder}/one.parquet").stat().st_size, 1), 2)
-            for i in range(0, len(links), step):
-                target = Path(folder) / f"out-{i}"
-                totals, _ = predict_files(model, "bench", links[i : i + step], target, crew=Crew(client))
-                n_done += totals.n_rows
-                for path in target.iterdir():  # bounded disk
+            step = max(arguments.disk_bytes // (folder / "one.parquet").stat().st_size, 2)
+            while done["files"] < arguments.files:
+                links = [folder / f"rows-{i:06}.parquet" for i in range(done["files"], arguments.files)[:step]]
+                for link in links:  # the disk holds one file; each name is another part of the table
+                    link.unlink(missing_ok=True)
+                    os.link(source, link)
+                target, began = folder / f"out-{done['files']}", time.perf_counter()
+                totals, _ = predict_files(model, "bench", links, target, crew=Crew(client))
+                done = {"files": done["files"] + len(links), "rows": done["rows"] + totals.n_rows,
+                        "seconds": done["seconds"] + time.perf_counter() - began}  # fmt: skip
+                kept.write_text(json.dumps(done))
+                for path in [*target.iterdir(), *links]:  # bounded disk
                     path.unlink()
-            seconds = time.perf_counter() - began
-    each = n_done / seconds / 2
-    print(f"{n_done:,} rows in {seconds:.0f} s: {each:,.0f} per second and core; emsco predict {alone:,.0f} "
-          f"({each / alone:.2f} times)")  # fmt: skip
+                target.rmdir()
+                print(f"{done['rows']:,} rows in {done['seconds']:.0f} s", flush=True)
+    each = done["rows"] / done["seconds"] / 2
+    print(f"{each:,.0f} rows per second and core; emsco predict {alone:,.0f} ({each / alone:.2f} times)")
     return 0
 
 
-def emsco_predict(model, source, target):
-    from emsco.data.files import TableFile
-    from emsco.deployed.streaming import predict_file
-
-    return predict_file(model, TableFile(source), target, n_jobs=1)
+ALONE = """
+import os, sys, time
+os.sched_setaffinity(0, {0})  # reading and writing have threads of their own
+from pathlib import Path
+import emsco
+from emsco.data.files import TableFile
+from emsco.deployed.streaming import predict_file
+folder = Path(sys.argv[1])
+model = emsco.load(folder / "model.emsco").deployed_
+for _ in range(4):  # the first one compiles
+    began = time.perf_counter()
+    predict_file(model, TableFile(folder / "rows.parquet"), folder / "one.parquet", n_jobs=1)
+    seconds = time.perf_counter() - began
+print(seconds)
+"""
 
 
 def replay(arguments):
@@ -332,9 +364,9 @@ def main(given=None):
     commands = parser.add_subparsers(dest="command", required=True)
     options = {
         kills: {"runs": 50, "rows": 1_000, "seed": 0},
-        speed: {"boosted-rows": 4_000, "default-rows": 100_000, "only": None},
+        speed: {"boosted-rows": 2_000, "default-rows": 100_000, "only": None},
         memory: {"bytes": 8 * 10**9, "columns": 40, "part-rows": 100_000, "limit": "1GB", "sample": 2_000_000},
-        decide: {"files": 1_000, "part-rows": 1_000_000, "disk-bytes": 4 * 10**9},
+        decide: {"files": 1_000, "part-rows": 1_000_000, "disk-bytes": 4 * 10**9, "folder": None},
         replay: {"rows": 4_000, "latency": 1e-3, "picture": None},
     }
     for function, values in options.items():

@@ -127,6 +127,19 @@ def test_logistic_stages_learn_from_all_rows_and_are_judged_on_all(small_sample,
     assert clf.front_.confusion[clf.point_].sum() == 4000
 
 
+@pytest.mark.parametrize("text", ["object", "string[pyarrow]"])
+def test_text_of_any_kind_and_a_category_of_one_partition_alone(text, small_sample, client):
+    frame, y = cases()
+    frame.loc[frame.index[-40:], "d"] = "only here"
+    settings = {"random_state": 0, "encoding": "linear", "C": 1.0}
+    one = fixed(COSTS, **settings).fit(*partitions(frame, y, SIZES))
+    many = fixed(COSTS, **settings, client=client).fit(*partitions(frame.astype({"d": text}), y, SIZES))
+    assert many.front_.n_samples == 4000
+    assert_array_equal(one.front_.designs, many.front_.designs)
+    first, second = one.decide(frame), many.decide(frame.astype({"d": text}))
+    assert_array_equal(first.confidence.view(np.uint64), second.confidence.view(np.uint64))
+
+
 def test_other_learners_learn_from_the_sample_and_are_judged_on_the_other_rows(small_sample):
     frame, y = cases()
     clf = fixed(COSTS, random_state=0, estimator=DecisionTreeClassifier(max_depth=3), search=None)

@@ -1,5 +1,6 @@
 """Fits on a cluster: the same fronts, models and decisions as in one process, whatever becomes of workers."""
 
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 import logging
 import os
@@ -10,6 +11,7 @@ import time
 import warnings
 
 import dask
+from distributed import Future
 from joblib import parallel_config
 import numpy as np
 from numpy.testing import assert_array_equal
@@ -145,6 +147,38 @@ def test_arrays_are_sent_once(client):
     assert crew.totals.sent == big.nbytes
     assert crew.totals.tasks == 20
     assert crew.totals.log[0][1] >= crew.totals.log[0][0]
+
+
+def test_what_is_sent_to_a_worker_that_dies_meanwhile_is_sent_again(client, monkeypatch):
+    scatter, failed = client.scatter, []
+
+    def failing(*arguments, **options):
+        if len(failed) < 3:
+            failed.append(1)
+            raise [OSError("the stream is closed"), TimeoutError("no workers"), KeyError("tcp://gone")][len(failed) - 1]
+        return scatter(*arguments, **options)
+
+    monkeypatch.setattr(client, "scatter", failing)
+    crew = Crew(client)
+    big = np.arange(100_000.0)
+    thing = type("Thing", (), {"__init__": lambda self: setattr(self, "big", big)})()
+    assert dict(crew.run([Call(lambda thing: float(thing.big[7]), thing, (), "")])) == {0: 7.0}
+    assert crew.totals.again == 3
+
+
+def test_a_result_that_is_lost_is_made_again(client, monkeypatch):
+    result, lost = Future.result, []
+
+    def losing(self, *arguments, **options):
+        if not lost:
+            lost.append(1)
+            raise CancelledError(self.key)
+        return result(self, *arguments, **options)
+
+    crew = Crew(client)
+    monkeypatch.setattr(Future, "result", losing)
+    assert dict(crew.run([Call(lambda _, i: i, crew.totals, (i,), "") for i in range(5)])) == {i: i for i in range(5)}
+    assert crew.totals.again == 1
 
 
 def test_what_a_call_raises_is_raised(client):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def working_on(cluster: str | None) -> Iterator[Any]:
     from emsco.cluster.connecting import connected, described
 
     with connected(cluster) as client:
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # what goes wrong is said in one line
         click.echo(f"Cluster {described(client)}.", err=True)
         yield client
 

@@ -1,16 +1,23 @@
 """A cluster as the user names it: the address of a scheduler, its file, or workers on this machine."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+import json
 from pathlib import Path
+from pkgutil import resolve_name
 import re
 from typing import Any
 
+from emsco import __version__
+from emsco.drawing import counted
 from emsco.exceptions import ClusterError, InvalidParameterError, MissingDependencyError
 
 _LOCAL = re.compile(r"local(?::(\d{1,4}))?")
-_ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://\S+")
+_ADDRESS = re.compile(r"(tcp|tls|ws|wss|ucx)://\S+:\d+\S*")
+_VERSION = "emsco:__version__"
 _SECONDS = 20  # until an address that does not answer is given up
+_TO_ASK = 5  # seconds until a worker has to say which version it has
 
 
 @contextmanager
@@ -33,13 +40,15 @@ def connected(cluster: str) -> Iterator[Any]:
         with _local(distributed, local[1]) as client:
             yield client
         return
-    if not _ADDRESS.fullmatch(cluster) and not Path(cluster).is_file():
+    is_address = _ADDRESS.fullmatch(cluster) is not None
+    if not is_address and not Path(cluster).is_file():
         raise InvalidParameterError(
             f"must be local, local:N, the address of a scheduler such as tcp://10.0.0.1:8786, or the path of its file; "
             f"got {cluster!r}.",
             parameter="cluster",
         )
-    where = {"address": cluster} if _ADDRESS.fullmatch(cluster) else {"scheduler_file": cluster}
+    _check_tls(distributed, cluster if is_address else _address_in(cluster))
+    where = {"address": cluster} if is_address else {"scheduler_file": cluster}
     try:
         client = distributed.Client(**where, timeout=_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
@@ -51,6 +60,34 @@ def connected(cluster: str) -> Iterator[Any]:
         yield client
     finally:
         client.close()
+
+
+def _address_in(path: str) -> str:
+    """Return the address that the file of a scheduler holds."""
+    try:
+        address = json.loads(Path(path).read_text())["address"]
+    except (OSError, ValueError, TypeError, KeyError):
+        address = None
+    if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
+        raise InvalidParameterError(
+            f"must be the file that dask scheduler --scheduler-file writes; {path} is another one.", parameter="cluster"
+        )
+    return address
+
+
+def _check_tls(distributed: Any, address: str) -> None:
+    """Raise if an address needs TLS, for which the configuration of Dask has no certificates, or none that exist."""
+    if not address.startswith(("tls:", "wss:")):
+        return
+    try:
+        context = distributed.Security().get_connection_args("client")["ssl_context"]
+    except OSError as error:
+        raise ClusterError(f"the certificates in the configuration of Dask cannot be read: {error}.") from error
+    if context is None:
+        raise ClusterError(
+            f"{address} needs TLS; set ca-file, and cert and key of the client, under distributed.comm.tls in the "
+            "configuration of Dask."
+        )
 
 
 @contextmanager
@@ -73,16 +110,40 @@ def _local(distributed: Any, n_workers: str | None) -> Iterator[Any]:
 
 def described(client: Any) -> str:
     """Return in words where a cluster is, and what it has."""
-    n_workers, n_threads = size_of(client)
+    threads = client.nthreads()
     link = client.dashboard_link
     dashboard = f", dashboard {link}" if link else ""
-    return f"{client.scheduler.address}: {n_workers} workers, {n_threads} threads{dashboard}"
+    return f"{client.scheduler.address}: {in_words(threads)}{dashboard}"
 
 
-def size_of(client: Any) -> tuple[int, int]:
-    """Return how many workers a cluster has now, and how many threads."""
-    threads = client.nthreads()
-    return len(threads), sum(threads.values())
+def in_words(threads: Mapping[str, int]) -> str:
+    """Return how many workers there are, and how many threads they have together."""
+    return f"{counted(len(threads), 'worker')}, {counted(sum(threads.values()), 'thread')}"
+
+
+def check_installed(client: Any, addresses: Collection[str]) -> None:
+    """Raise if the scheduler or one of these workers has no EMSCO, or another version of it; tasks would end them.
+
+    Who is too busy to answer is not waited for.
+    """
+    found: dict[str, Any] = {}
+    try:
+        with suppress(ValueError):  # it runs nothing for others
+            found["the scheduler"] = client.run_on_scheduler(resolve_name, _VERSION)
+    except ImportError as error:
+        found["the scheduler"] = error
+    distributed = need_distributed()
+    asked = {address: client.submit(resolve_name, _VERSION, workers=[address], pure=False) for address in addresses}
+    with suppress(TimeoutError):
+        deque(distributed.as_completed(asked.values(), loop=client.loop, timeout=_TO_ASK))
+    for address, future in asked.items():
+        if future.status in ("finished", "error"):
+            found[f"the worker {address}"] = future.exception() or future.result()
+    client.cancel([future for future in asked.values() if not future.done()])
+    for who, version in found.items():
+        if version != __version__:
+            has = f"has EMSCO {version}" if isinstance(version, str) else f"cannot import EMSCO ({version})"
+            raise ClusterError(f"{who} {has}; install version {__version__}, which is here, everywhere.")
 
 
 def need_distributed() -> Any:

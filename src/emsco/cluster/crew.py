@@ -9,18 +9,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 import pickle
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import cloudpickle
 
-from emsco.cluster.connecting import need_distributed, size_of
+from emsco.cluster.connecting import check_installed, need_distributed
+from emsco.drawing import counted
 from emsco.exceptions import ClusterError, InvalidParameterError
 
 _APART = 2**16  # bytes of an array from which on it is sent by itself
 _AHEAD = 3  # tasks per thread that are with the scheduler at a time
 _REPEATS = 20  # times that what was lost is sent again, without a result in between
+_PAUSE = 0.05  # seconds until it is
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +97,8 @@ class Crew:
         self._sent: WeakKeyDictionary[Any, _Sent] = WeakKeyDictionary()
         self._arrays: WeakValueDictionary[bytes, _Array] = WeakValueDictionary()
         self._began = perf_counter()
-        self._size = size_of(client)
+        self._asked: set[str] = set()
+        self._size = self._look()
         self.totals = Totals()
 
     @property
@@ -110,7 +113,8 @@ class Crew:
 
     def in_words(self) -> str:
         """Return what is there and what has been done, briefly."""
-        return f"{self._size[0]} workers, {self.totals.tasks:,} tasks, {self.totals.sent / 1e6:,.0f} MB sent"
+        tasks = counted(self.totals.tasks, "task")
+        return f"{counted(self._size[0], 'worker')}, {tasks}, {self.totals.sent / 1e6:,.0f} MB sent"
 
     def run(self, calls: Sequence[Call], *, alone: bool = False) -> Iterator[tuple[int, Any]]:
         """Yield the number of each call and what it returns, as they end; ``alone``: one call at a time.
@@ -122,9 +126,9 @@ class Crew:
         """
         began, log, flying = perf_counter() - self._began, [], dict[str, tuple[int, Any]]()
         todo, suspects, repeats = deque(range(len(calls))), deque[int](), 0
-        ended = self._distributed.as_completed(loop=self._client.loop, with_results=True, raise_errors=False)
-        if self._client.status == "running":
-            self._size = size_of(self._client)
+        ended = self._distributed.as_completed(loop=self._client.loop)
+        if self._is_there():
+            self._size = self._look()
         most = 1 if alone else _AHEAD * self.n_threads
         try:
             while todo or suspects or flying:
@@ -134,25 +138,36 @@ class Crew:
                     most = 1
                     todo.append(suspects.popleft())
                     continue
-                future, result = next(ended)
+                future = next(ended)
                 i, _ = flying.pop(future.key)
-                if future.status == "finished":
-                    result, seconds = result
-                    repeats, self.totals.tasks = 0, self.totals.tasks + 1
-                    self.totals.busy += seconds
-                    log.append(seconds)
-                    yield i, result
-                elif future.status == "cancelled":
-                    repeats += 1
-                    self._check_there(repeats)
-                    todo.appendleft(i)
-                else:
-                    self._look_at(i, calls[i], result[1], alone=most == 1)
-                    suspects.append(i)
+                try:
+                    result, seconds = future.result()
+                except Exception as error:
+                    if future.status == "error":
+                        self._look_at(i, calls[i], error, alone=most == 1)
+                        suspects.append(i)
+                    else:  # it is lost, or its result is
+                        repeats += 1
+                        self._check_there(repeats, error)
+                        todo.appendleft(i)
+                    continue
+                repeats, self.totals.tasks = 0, self.totals.tasks + 1
+                self.totals.busy += seconds
+                log.append(seconds)
+                yield i, result
         finally:
             if flying and self._client.status == "running":
                 self._client.cancel([future for _, future in flying.values()])
             self.totals.log.append((began, perf_counter() - self._began, log))
+
+    def _look(self) -> tuple[int, int]:
+        """Return how many workers there are, and how many threads; new workers have to have what they need."""
+        threads = self._client.nthreads()
+        new = [address for address in threads if address not in self._asked]
+        if new:
+            check_installed(self._client, new)
+            self._asked.update(new)
+        return len(threads), sum(threads.values())
 
     def _submit(self, i: int, calls: Sequence[Call], flying: dict[str, tuple[int, Any]], ended: Any) -> None:
         call = calls[i]
@@ -194,26 +209,41 @@ class Crew:
         """Return an array on the cluster; it is sent if it is not there, or not any more."""
         import numpy as np
 
-        if array.future is None or array.future.cancelled():
+        repeats = 0
+        while array.future is None or array.future.cancelled():
             raw = array.source.raw()
             try:
                 array.future = self._client.scatter(np.frombuffer(raw, dtype=np.uint8), hash=False)
-            except Exception as error:
-                self._check_there(0, error)
-                raise
-            self.totals.sent += raw.nbytes
+            except Exception as error:  # the worker that got it died, or there is none for now
+                repeats += not isinstance(error, TimeoutError)
+                self._check_there(repeats, error)
+                sleep(_PAUSE)
+            else:
+                self.totals.sent += raw.nbytes
         return array.future
 
     def _check_there(self, repeats: int, reason: Exception | None = None) -> None:
         """Raise if the scheduler is gone, or if what is sent is lost again and again."""
         self.totals.again += 1
-        if self._client.status != "running" or reason is not None:
+        if not self._is_there():
             raise ClusterError(
-                "the scheduler of the cluster is gone; what was done so far is in the checkpoint, if there is one. "
-                "Start a scheduler, and call again."
+                "the scheduler of the cluster is gone; what was done so far is in the checkpoint or the output folder, "
+                "if there is one. Start a scheduler, and call again."
             ) from reason
         if repeats > _REPEATS * self.n_threads:
-            raise ClusterError("workers of the cluster are lost faster than they get their work; look at their logs.")
+            raise ClusterError(
+                "workers of the cluster are lost faster than they get their work; look at their logs."
+            ) from reason
+
+    def _is_there(self) -> bool:
+        """Ask the scheduler."""
+        if self._client.status != "running":
+            return False
+        try:
+            self._client.ncores()
+        except Exception:
+            return False
+        return bool(self._client.status == "running")
 
     def _look_at(self, number: int, call: Call, error: Exception, *, alone: bool) -> None:
         """Raise what a call has raised; one that ended workers, and may not have been alone, is tried again."""

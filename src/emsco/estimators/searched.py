@@ -273,7 +273,7 @@ class EMSCOClassifier(StagedClassifier):
             if isinstance(X, SampledFile):
                 X, run = self._all_of(X, y)
             elif is_dask(X):
-                X, y, run = self._sampled(X, y, settings, clock)
+                X, y, run = self._sampled(X, y, settings, clock, None if workers is None else workers.crew.client)
             table = self._begin(X)
             given = Given(table, y, X_val, y_val, X_cal, y_cal, names_are_text=hasattr(self, "feature_names_in_"))
             if checkpoint is None:
@@ -293,12 +293,12 @@ class EMSCOClassifier(StagedClassifier):
         self._warn_of_shortage()
         return self
 
-    def _sampled(self, X: Any, y: Any, settings: Any, clock: Any) -> tuple[Any, Any, Callable[..., Any]]:
+    def _sampled(self, X: Any, y: Any, settings: Any, clock: Any, client: Any) -> tuple[Any, Any, Callable[..., Any]]:
         """Return a sample of a Dask DataFrame, its labels, and what fits them and then trains on all rows."""
         from emsco.cluster.fitting import draw, fitting_all
         from emsco.cluster.partitions import Partitions
 
-        parts = Partitions(X, y, self.client)
+        parts = Partitions(X, y, client)
         clock("reading", 0.0, f"{len(parts):,} partitions")
         sample = draw(parts, settings.seed)
         return sample.X, sample.y, fitting_all(parts, sample)
