@@ -35,7 +35,12 @@ _FIELDS = (
 
 
 def fit_one(
-    name: str, level: str, split: int, validation: float | None = None, error_price: float | None = None
+    name: str,
+    level: str,
+    split: int,
+    validation: float | None = None,
+    error_price: float | None = None,
+    branch: str | None = None,
 ) -> dict[str, Any]:
     """Fit one split and return its line."""
     data = load_cost_sensitive(name, level=level)
@@ -49,7 +54,9 @@ def fit_one(
     began = perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        clf = EMSCOClassifier(data.prices, errors=prices_of_errors, validation=validation, random_state=split)
+        clf = EMSCOClassifier(
+            data.prices, errors=prices_of_errors, validation=validation, branch=branch, random_state=split
+        )
         clf.fit(X.iloc[train], y[train])
     seconds = perf_counter() - began
     decided = clf.decide(X.iloc[test])
@@ -156,12 +163,13 @@ def main() -> None:
     parser.add_argument("--splits", default="0-19", help="first and last, such as 0-4")
     parser.add_argument("--streed", type=Path)
     parser.add_argument("--validation", type=float, help="share of the training rows that judges; 5 folds if left out")
+    parser.add_argument("--branch", choices=["auto"], help="whether designs may branch; chains if left out")
     parser.add_argument("--error-price", type=float, help="of every error, in place of those of the levels")
     options = parser.parse_args()
     first, _, last = options.splits.partition("-")
     splits = list(range(int(first), int(last or first) + 1))
     levels = LEVELS if options.error_price is None else LEVELS[-1:]
-    asked = {"validation": options.validation, "error_price": options.error_price}
+    asked = {"validation": options.validation, "error_price": options.error_price, "branch": options.branch}
     run(options.results, options.sets.split(","), levels, splits, **asked)
     if options.error_price is not None:
         print_money(options.results)

@@ -11,9 +11,10 @@ import pandas as pd
 import pytest
 
 import emsco
-from emsco import EMSCOClassifier
+from emsco import Branch, EMSCOClassifier
 from emsco.designs.branched import Route
-from emsco.fitting.forks import NEEDED, Forks, Gain, errors_of_gain
+from emsco.exceptions import InvalidParameterError
+from emsco.fitting.forks import NEEDED, Forks, Saved, errors_of_gain
 from emsco.prices.prices import Prices, resolve
 
 N_LEVELS = 4
@@ -92,12 +93,12 @@ def test_money_is_what_each_sample_pays_on_its_way(seed):
 def test_both_gains_count_and_both_must_be_positive():
     some, much = np.array([1.0, 0.9, 1.1, 1.0] * 10), np.zeros(40)
     assert errors_of_gain(some) > NEEDED
-    assert not Gain(some, much).pays
-    assert not Gain(some, -some).pays
+    assert not Saved(some, much).pays
+    assert not Saved(some, -some).pays
     noise = np.array([1.0, -1.0, 1.2, -1.0] * 10)
     assert 0 < errors_of_gain(noise) < 1
-    assert not Gain(noise, noise).pays
-    assert Gain(some, some).pays
+    assert not Saved(noise, noise).pays
+    assert Saved(some, some).pays
 
 
 def _in_context(n, rng):
@@ -106,10 +107,13 @@ def _in_context(n, rng):
     return pd.DataFrame({"kind": kind, "a": a, "b": b}), np.where(kind == 0, a, b)
 
 
+IN_CONTEXT, WRONG = {"kind": 0.1, "a": 3, "b": 3}, [[0, 20], [20, 0]]
+
+
 @pytest.fixture(scope="module")
 def forked():
     X, y = _in_context(300, np.random.default_rng(0))
-    return EMSCOClassifier({"kind": 0.1, "a": 3, "b": 3}, errors=[[0, 20], [20, 0]], random_state=0).fit(X, y)
+    return EMSCOClassifier(IN_CONTEXT, errors=WRONG, branch="auto", random_state=0).fit(X, y)
 
 
 def test_a_context_is_found_and_saves_what_other_cases_need(forked):
@@ -154,14 +158,42 @@ def test_where_contexts_tell_nothing_the_design_is_a_chain(seed):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(rng.integers(0, 2, (150, 4)), columns=list("abcd"))
     y = X["a"].to_numpy() ^ (rng.random(150) < 0.1)
-    clf = EMSCOClassifier(None, errors=[[0, 9], [9, 0]], random_state=seed).fit(X, y)
+    clf = EMSCOClassifier(None, errors=[[0, 9], [9, 0]], branch="auto", random_state=seed).fit(X, y)
     assert not clf.front_.branched
+
+
+def test_designs_branch_only_if_that_is_asked_for():
+    X, y = _in_context(300, np.random.default_rng(0))
+    clf = EMSCOClassifier(IN_CONTEXT, errors=WRONG, random_state=0).fit(X, y)
+    assert not clf.front_.branched
+    assert not len(clf.branches_)
+
+
+def test_what_was_tried_is_listed(forked):
+    gain = forked.branches_[0]
+    assert (gain.root, gain.kept) == (("kind",), True)
+    assert gain.branches == ("kind is 1 or anything else", "kind is 0")
+    assert gain.gain > 2 * gain.error
+    assert "kept" in str(forked.branches_)
+
+
+def test_a_root_that_is_named_is_the_only_one_tried():
+    X, y = _in_context(300, np.random.default_rng(0))
+    asked = EMSCOClassifier(IN_CONTEXT, errors=WRONG, branch=Branch(on="a"), random_state=0).fit(X, y)
+    assert {gain.root for gain in asked.branches_} <= {("a",)}
+    assert all(each is None for each in asked.front_.branched)
+
+
+@pytest.mark.parametrize("branch", [Branch(by="leaning"), Branch(experts="own"), Branch(on="c"), Branch(by="c")])
+def test_what_cannot_be_had_with_prices_of_errors_is_refused(branch):
+    X, y = _in_context(100, np.random.default_rng(0))
+    with pytest.raises(InvalidParameterError, match="Branch: "):
+        EMSCOClassifier(IN_CONTEXT, errors=WRONG, branch=branch, random_state=0).fit(X, y)
 
 
 def test_one_stage_leaves_no_room_for_branches():
     X, y = _in_context(300, np.random.default_rng(0))
-    prices = {"kind": 0.1, "a": 3, "b": 3}
-    clf = EMSCOClassifier(prices, errors=[[0, 20], [20, 0]], max_stages=1, random_state=0).fit(X, y)
+    clf = EMSCOClassifier(IN_CONTEXT, errors=WRONG, branch="auto", max_stages=1, random_state=0).fit(X, y)
     assert not clf.front_.branched
 
 
@@ -171,7 +203,7 @@ def test_prices_of_groups_are_paid_once_by_each_branch():
     prices = Prices(
         price={"kind": 1, "a": 3, "b": 3}, groups={"visit": ["kind", "a"]}, discount={"kind": 0.5, "a": 2.5}
     )
-    clf = EMSCOClassifier(prices, errors=[[0, 30], [30, 0]], random_state=0).fit(X, y)
+    clf = EMSCOClassifier(prices, errors=[[0, 30], [30, 0]], branch="auto", random_state=0).fit(X, y)
     new, truth = _in_context(100, rng)
     decided = clf.decide(new)
     assert_array_equal(decided.label, truth)

@@ -184,8 +184,8 @@ def candidates(ground: Ground) -> list[Root]:
     """Return all roots that may be tried."""
     asked, prices, everything = ground.asked, ground.prices, ground.everything
     y = everything.codes[everything.learn]
-    on = [_unit(name, prices) for name in asked.units]
-    by = None if asked.by in (None, LEANING) else _unit(str(asked.by), prices)
+    on = [unit_named(name, prices) for name in asked.units]
+    by = None if asked.by in (None, LEANING) else unit_named(str(asked.by), prices)
     found: list[Root] = []
     if asked.by != LEANING:
         units = on or None if by is None else [by]
@@ -226,7 +226,8 @@ def _leaning(ground: Ground, root: Root) -> IntArray:
     return leaning
 
 
-def _unit(name: str, prices: PriceList) -> int:
+def unit_named(name: str, prices: PriceList) -> int:
+    """Return which unit has a name."""
     if name not in prices.unit_names:
         raise InvalidParameterError(f"Branch: there is no unit {name!r}; there are {', '.join(prices.unit_names)}.")
     return prices.unit_names.index(name)

@@ -217,7 +217,7 @@ def _design(sets: BoolArray) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Gain:
+class Saved:
     """What a branched design saves, beside the chain that was chosen.
 
     Attributes
@@ -236,18 +236,27 @@ class Gain:
         return seen > 0 and unseen > 0 and seen + unseen > NEEDED
 
 
-def routes_of(rehearsal: Rehearsal, encoder: Encoder, min_rows: int) -> Callable[[BoolArray], Routes]:
-    """Return a function of what a root buys: the routes by its values, and the branch of each sample that judges."""
+def routes_of(
+    rehearsal: Rehearsal, encoder: Encoder, min_rows: int, wanted: tuple[tuple[int, ...], int | None] = ((), None)
+) -> Callable[[BoolArray], Routes]:
+    """Return a function of what a root buys: the routes by its values, and the branch of each sample that judges.
+
+    ``wanted`` says what the root must buy, if not anything, and which unit must lead the way, if one must.
+    """
     by_unit: dict[int, list[tuple[Route, NDArray[np.intp]]]] = {}
+    bought, by = wanted
 
     def found(units: BoolArray) -> Routes:
-        for unit in np.flatnonzero(units).tolist():
+        if bought and tuple(np.flatnonzero(units).tolist()) != tuple(sorted(bought)):
+            return []
+        leading = [unit for unit in np.flatnonzero(units).tolist() if by is None or unit == by]
+        for unit in leading:
             if unit not in by_unit:
                 roots = routes(
                     rehearsal.table, rehearsal.learn, encoder, rehearsal.prices, min_rows=min_rows, units=(unit,)
                 )
                 by_unit[unit] = [(root.route, branch_of_samples(root.route, rehearsal)) for root in roots]
-        return [pair for unit in np.flatnonzero(units).tolist() for pair in by_unit[unit]]
+        return [pair for unit in leading for pair in by_unit[unit]]
 
     return found
 
@@ -269,7 +278,7 @@ def errors_of_gain(saved: FloatArray) -> float:
 
 def find_fork(
     purse: Purse, priced: Priced, chosen: int, routes_of: Callable[[BoolArray], Routes], parts: NDArray[np.intp]
-) -> tuple[Fork, Gain] | None:
+) -> tuple[Fork, Saved] | None:
     """Return the branched design that costs least and what it saves; None if it cannot save anything.
 
     What it costs on the rows that chose it is too little, as it is the best of many. So the choice is rehearsed: chain
@@ -296,7 +305,7 @@ def find_fork(
         return None
     seen = chain - forks.money(fork, everyone)
     if errors_of_gain(seen) <= _HOPELESS:
-        return fork, Gain(seen, np.zeros_like(seen))
+        return fork, Saved(seen, np.zeros_like(seen))
     unseen = np.zeros_like(seen)
     few = np.argsort(priced.money, kind="stable")[:_COMPARED]
     for part in np.unique(parts):
@@ -308,4 +317,4 @@ def find_fork(
         numbers = purse.money(own, samples=chooses)[0][0]
         alone = forks.chain_money(purse.rows(acquired[exists]).tolist(), numbers, judges)
         unseen[judges] = alone - (alone if other is None else forks.money(other, judges))
-    return fork, Gain(seen, unseen)
+    return fork, Saved(seen, unseen)

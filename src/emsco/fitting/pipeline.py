@@ -126,8 +126,8 @@ def fit(
         memory.claim(settings, task, sample)
     if settings.errors is not None:
         run = Run(streams.search, n_threads(settings.n_jobs), clock, [], None)
-        finished, searched = finish_priced(settings, everyone, task_of(everyone), run)
-        return deploy(settings, given, read, aside, run, searched, finished)
+        finished, searched, branches = finish_priced(settings, everyone, task_of(everyone), run)
+        return deploy(settings, given, read, aside, run, searched, finished, Branching(branches))
     tried = sample.scout()
     raced = sample if sample.is_at_most(_RACED_ROWS, _RACED_CELLS) else tried
     if sample is not everyone:

@@ -5,13 +5,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from emsco.arrays import FloatArray, IntArray
+from emsco.designs.branch import Branch
+from emsco.exceptions import InvalidParameterError
+from emsco.fitting.branching import LEANING, unit_named
 from emsco.fitting.final import Finished
-from emsco.fitting.forks import find_fork, routes_of
+from emsco.fitting.forks import NEEDED, find_fork, routes_of
 from emsco.fitting.money import Priced, Purse, explore, front_of, levels_of, pick
 from emsco.fitting.rehearsal import Rehearsal, Setup
 from emsco.fitting.settings import Settings
 from emsco.prices.errors import ErrorPrices
+from emsco.prices.prices import PriceList
 from emsco.scoring.forked import Forked
+from emsco.scoring.gains import Branches, Gain
 from emsco.scoring.judge import Judge, Task
 from emsco.scoring.rejection import RejectRule
 from emsco.search.auto import Auto
@@ -28,7 +33,6 @@ _SECONDS = 6.0  # that a learner may take to train feature sets, about
 _FEWEST_SETS, _MOST_SETS, _GIVEN_SETS = 60, 4_000, 250
 _TYPICAL = 4  # units of a feature set
 _SLOW = 8.0  # times as slow as the other learner: then it comes second
-_FEWEST_ROWS = 40  # of a branch
 _SEARCHED = 0.5  # share of what a constant label costs: the bar of a search that the user asked for
 
 
@@ -57,8 +61,13 @@ class _Tried:
         return np.asarray(self.purse.money(self.priced.designs[[self.chosen]])[1][0])
 
 
-def finish_priced(settings: Settings, rehearsal: Rehearsal, task: Task, run: Run) -> tuple[Finished, Searched]:
-    """Search designs and bars with each learner, and return the front of the one with which they cost least."""
+def finish_priced(
+    settings: Settings, rehearsal: Rehearsal, task: Task, run: Run
+) -> tuple[Finished, Searched, Branches]:
+    """Search designs and bars with each learner, and return the front of the one with which they cost least.
+
+    Where designs may branch, what was tried is returned, too.
+    """
     clock = rehearsal.clock
     clock.begin("searching")
     given = not isinstance(settings.search, Auto)
@@ -82,24 +91,58 @@ def finish_priced(settings: Settings, rehearsal: Rehearsal, task: Task, run: Run
             priced = explore(purse, clock, n_sets)
         tried.append(_Tried(setup, purse, priced, pick(purse, priced)))
     best = _winner(tried)
-    forked = None if given or not clock.affords_all() else _forked(best, rehearsal)
+    forked, branches = _look_for_fork(settings, best, rehearsal)
     with clock.must():
         front, point = front_of(best.purse, best.priced, best.chosen, forked)
     finished = Finished(front, point, best.purse.judge, best.setup, rehearsal, complete=True)
     n_sets = best.purse.judge.cache.n_trained
     if found is None:
         found = Searched(front, BestFirst(max_designs=len(best.priced.designs)), 0, n_sets, run.seconds, "")
-    return finished, found
+    return finished, found, branches
 
 
-def _forked(best: _Tried, rehearsal: Rehearsal) -> Forked | None:
-    """Return a design that branches, if it costs less than the chain that was chosen by more than luck."""
-    find = routes_of(rehearsal, best.setup.encoder, _FEWEST_ROWS)
+def _look_for_fork(settings: Settings, best: _Tried, rehearsal: Rehearsal) -> tuple[Forked | None, Branches]:
+    """Return a design that branches, if one was asked for and costs less than the chosen chain by more than luck.
+
+    What was tried is returned, too.
+    """
+    asked, clock = settings.branch, rehearsal.clock
+    if asked is None:
+        return None, Branches()
+    if not isinstance(settings.search, Auto):
+        return None, Branches(note="they are not looked for with a search of your own where errors have prices")
+    if not clock.affords_all():
+        clock.cut("designs that branch were not tried")
+        return None, Branches(note="there was no time")
+    find = routes_of(rehearsal, best.setup.encoder, asked.min_rows, _checked(asked, rehearsal.prices))
     found = find_fork(best.purse, best.priced, best.chosen, find, rehearsal.parts())
-    if found is None or not found[1].pays:
-        return None
-    fork = found[0]
-    return Forked(best.purse.judge, fork.branched(best.purse.levels), fork.branch)
+    if found is None:
+        return None, Branches()
+    fork, saved = found
+    branched = fork.branched(best.purse.levels)
+    names, table = rehearsal.prices.unit_names, rehearsal.table
+    gain = Gain(
+        root=tuple(names[unit] for unit in np.flatnonzero(branched.rows[0] == 0)),
+        branches=branched.route.words(table.names, ()),
+        budget=best.money,
+        gain=float(saved.unseen.mean()),
+        error=float(saved.unseen.std() / np.sqrt(saved.unseen.size)),
+        needed=NEEDED,
+        kept=saved.pays,
+        why="" if saved.pays else "less than luck explains",
+    )
+    return (Forked(best.purse.judge, branched, fork.branch) if saved.pays else None), Branches((gain,), 1)
+
+
+def _checked(asked: Branch, prices: PriceList) -> tuple[tuple[int, ...], int | None]:
+    """Return what the root must buy, empty if that is free, and the unit that must lead the way, if one must."""
+    if asked.by == LEANING or asked.experts not in ("auto", "shared"):
+        raise InvalidParameterError(
+            "Branch: where errors have prices, designs branch by a value, and branches share their classifiers; leave "
+            'experts at "auto", and name a unit in by, or none.'
+        )
+    by = None if asked.by is None else unit_named(asked.by, prices)
+    return tuple(unit_named(name, prices) for name in asked.units), by
 
 
 def _winner(tried: list[_Tried]) -> _Tried:
