@@ -19,6 +19,13 @@ Vector = tuple[int, int, int]
 class Incumbents:
     """The non-dominated vectors (q labels, e wrong ones, cost) known so far, each with a chain.
 
+    Parameters
+    ----------
+    n_samples : int
+    by_counts : bool
+        Whether the second objective is the number of wrong labels instead of the share of right ones: designs that are
+        best so may be parts of sums that are.
+
     Attributes
     ----------
     chains : dict
@@ -27,8 +34,8 @@ class Incumbents:
         A design of q labels, e of them wrong, is strictly dominated if it costs more than ``limit[q, e]``.
     """
 
-    def __init__(self, n_samples: int) -> None:
-        self._n_samples = n_samples
+    def __init__(self, n_samples: int, *, by_counts: bool = False) -> None:
+        self._n_samples, self._by_counts = n_samples, by_counts
         self.chains: dict[Vector, Chain] = {}
         self.limit = np.full((n_samples + 1, n_samples + 1), NEVER)
 
@@ -41,7 +48,9 @@ class Incumbents:
         """Take in what was found; forget what is dominated."""
         chains = sorted((found | self.chains).items())  # in one order, whichever thread found them
         q, e, cost = np.array([vector for vector, _ in chains]).T
-        accuracy = np.divide(q - e, q, out=np.zeros(q.size), where=q > 0)
+        accuracy = -e.astype(np.float64)
+        if not self._by_counts:
+            accuracy = np.divide(q - e, q, out=np.zeros(q.size), where=q > 0)
         rank = pareto_rank(Objectives(q.astype(np.float64), accuracy, cost.astype(np.float64), 1.0))
         self.chains = dict(chains[i] for i in np.flatnonzero(rank == rank.max()))
         self._set_limit()
@@ -69,6 +78,8 @@ class Incumbents:
         worse = no_better.copy()  # and of what, too, is better in coverage or accuracy
         labels = np.broadcast_to(np.arange(n), (len(q), n))
         wrong = -(-labels * e // np.maximum(q, 1))  # so many wrong ones make them no more accurate
+        if self._by_counts:
+            wrong = np.broadcast_to(e, labels.shape)
         covered = labels <= q
         equal = (labels == q) & (wrong == e)
         costs = np.broadcast_to(cost, labels.shape)[covered]

@@ -213,6 +213,8 @@ class Lattice:
     on_progress : callable or None
     journal : Journal or None
         A search that was cut off goes on from the layer it had reached.
+    by_counts : bool
+        As `Incumbents` has it.
 
     Attributes
     ----------
@@ -235,6 +237,7 @@ class Lattice:
         deadline: float | None = None,
         on_progress: Progress | None = None,
         journal: Journal | None = None,
+        by_counts: bool = False,
     ) -> None:
         self._bits = bits
         self._journal = journal
@@ -257,7 +260,7 @@ class Lattice:
             (np.full(size, NEVER), np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64))
             for _ in range(n_jobs)
         ]
-        self.incumbents = Incumbents(bits.n_samples)
+        self.incumbents = Incumbents(bits.n_samples, by_counts=by_counts)
         self.incumbents.add({self._one_stage: (self._full,)})  # a frontier whenever the search is stopped
         self.n_walked = 1
         self.ended = ""

@@ -220,12 +220,14 @@ def search_exactly(
     deadline: float | None = None,
     on_progress: Progress | None = None,
     journal: Journal | None = None,
+    by_counts: bool = False,
 ) -> Proof:
     """Find every non-dominated vector of the designs in at most max_stages; with removal, of those that leave some out.
 
     With a journal it goes on from the last snapshot of the same search. Ctrl-C, the time limit and the memory bound end
     the search with the best frontier so far and a certificate that says *not proven*; the designs then need not be the
     simplest, and their ties are not counted. The time limit is that of the settings, unless a deadline is given.
+    ``by_counts`` is as `Incumbents` has it.
     """
     started = perf_counter() if started is None else started
     if deadline is None and settings.time_limit is not None:
@@ -239,6 +241,7 @@ def search_exactly(
         deadline=deadline,
         on_progress=on_progress,
         journal=journal,
+        by_counts=by_counts,
     )
     ties: list[TiedDesigns] = []
     try:

@@ -47,6 +47,17 @@ class Steps(NamedTuple):
     members: Array
     shared: Array
 
+    def price(self, before: int, owned: int) -> int:
+        """Return what the stage costs that leads from one set to a larger one."""
+        if not self.parallel:
+            return int(self.ticks[owned] - self.ticks[before]) + self.overhead
+        new = owned & ~before
+        slowest = int(self.ticks[new])
+        for members, shared in zip(self.members.tolist(), self.shared.tolist(), strict=True):
+            if new & members and not before & members:
+                slowest = max(slowest, int(self.ticks[new & members]) + shared)
+        return slowest + self.overhead
+
 
 def dearest(steps: Steps, sets: IntArray, n_units: int) -> NDArray[np.int64]:
     """Return the most that the way from each set to everything costs, by its number of stages (fact 3 of `Steps`).
