@@ -8,9 +8,9 @@ import emsco
 
 def test_all_is_what_is_there():
     assert set(emsco.__all__) == {
-        "Accept", "Acquire", "BestFirst", "Comparison", "Decisions", "EMSCOClassifier", "EmscoError", "EmscoWarning",
-        "Evaluation", "Evolution", "Exact", "Front", "Guarantee", "Loss", "Monitor", "MultiStageClassifier",
-        "Objective", "Prices", "Recall", "Reject", "Session", "Stage", "compare", "load",
+        "Accept", "Acquire", "BestFirst", "Branch", "Comparison", "Decisions", "EMSCOClassifier", "EmscoError",
+        "EmscoWarning", "Evaluation", "Evolution", "Exact", "Front", "Guarantee", "Loss", "Monitor",
+        "MultiStageClassifier", "Objective", "Prices", "Recall", "Reject", "Session", "Stage", "compare", "load",
     }  # fmt: skip
     for name in emsco.__all__:
         assert getattr(emsco, name).__name__ == name
@@ -24,9 +24,9 @@ def test_the_pinned_signatures():
 
     parameters = inspect.signature(emsco.EMSCOClassifier).parameters
     assert list(parameters) == [
-        "costs", "threshold", "errors", "objectives", "choose", "preset", "search", "max_stages", "removal", "encoding",
-        "C", "products", "estimator", "final_estimator", "calibration", "validation", "refit", "random_state", "n_jobs",
-        "time_limit", "verbose", "cache_bytes", "client",
+        "costs", "threshold", "errors", "objectives", "choose", "preset", "search", "max_stages", "removal", "branch",
+        "encoding", "C", "products", "estimator", "final_estimator", "calibration", "validation", "refit",
+        "random_state", "n_jobs", "time_limit", "verbose", "cache_bytes", "client",
     ]  # fmt: skip
     assert [name for name, p in parameters.items() if p.kind is not p.KEYWORD_ONLY] == ["costs"]
     defaults = emsco.EMSCOClassifier().get_params()

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from emsco.deployed.evaluation import Evaluation
     from emsco.deployed.monitor import Monitor
     from emsco.deployed.session import Accept, Acquire, Reject, Session
+    from emsco.designs.branch import Branch
     from emsco.estimators import EMSCOClassifier, MultiStageClassifier, load
     from emsco.exceptions import EmscoError, EmscoWarning
     from emsco.prices.prices import Prices
@@ -25,6 +26,7 @@ __all__ = [
     "Accept",
     "Acquire",
     "BestFirst",
+    "Branch",
     "Comparison",
     "Decisions",
     "EMSCOClassifier",
@@ -52,6 +54,7 @@ _HOME = {
     "Accept": "deployed.session",
     "Acquire": "deployed.session",
     "BestFirst": "search.bestfirst",
+    "Branch": "designs.branch",
     "Comparison": "deployed.comparison",
     "Decisions": "deployed.decide",
     "EMSCOClassifier": "estimators",

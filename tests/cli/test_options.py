@@ -37,7 +37,8 @@ def test_no_command_writes_over_what_it_reads(folder, model, tmp_path, capsys):
 def parameters_of_fit():
     """Values that the library refuses, by the parameter that they are given as."""
     wrong = {
-        "C": -1, "calibration": "platt", "encoding": "ranks", "estimator": "svm", "final_estimator": "svm",
+        "C": -1, "branch": "yes", "calibration": "platt", "encoding": "ranks", "estimator": "svm",
+        "final_estimator": "svm",
         "max_stages": 0, "n_jobs": 0, "objectives": ("cost",), "preset": "worst", "products": 3, "random_state": "one",
         "refit": "yes", "removal": "yes", "search": "deep", "threshold": 80, "validation": 1.5, "costs": [1],
         "time_limit": -1,

@@ -11,7 +11,8 @@ from tests.classifiers import fixed
 SERVING = {
     "_compile", "_scalar", "arrays", "checks", "data", "data.encoding", "data.labels", "data.output", "data.table",
     "deployed", "deployed._rows", "deployed.branching", "deployed.cells", "deployed.crossroads", "deployed.decide",
-    "deployed.fingerprints", "deployed.judging", "designs.branched", "scoring.branches", "scoring.certificate",
+    "deployed.fingerprints", "deployed.judging", "designs.branch", "designs.branched", "scoring.branches",
+    "scoring.certificate", "scoring.gains",
     "deployed.evaluation", "deployed.model", "deployed.money",
     "deployed.running", "deployed.savings", "deployed.session", "designs", "designs.operators",
     "designs.operators.elitism",

@@ -46,6 +46,7 @@ class FitOptions:
     time_limit: float | None
     max_stages: int | None
     removal: bool | None
+    branch: str | None
     objectives: tuple[str, ...]
     loss: Path | None
     errors: Path | None
@@ -95,6 +96,7 @@ def classifier_of(options: FitOptions, prices: Any, y: Any) -> Any:
         estimator=_estimator(options.estimator),
         max_stages=options.max_stages,
         removal=options.removal,
+        branch=options.branch,
         search=search_of(options.search, options.preset, {name: getattr(options, name) for name in EVOLUTION}),
         validation=_number("--validation", options.validation, "a share such as 0.33, or a number of folds such as 5"),
         encoding=options.encoding,

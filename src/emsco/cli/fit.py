@@ -140,6 +140,12 @@ class _StageEncoding(click.Choice[str]):
     help="Designs may omit features.  [default: best: removal, paper: no-removal]",
 )
 @click.option(
+    "--branch",
+    type=click.Choice(["auto"]),
+    help="Designs may branch: what is bought next depends on what is known, where that labels more cases correctly by "
+    "more than luck can explain.",
+)
+@click.option(
     "--objective",
     "objectives",
     multiple=True,

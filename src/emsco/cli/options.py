@@ -16,6 +16,7 @@ OPTIONS = {  # a parameter of the library, and the option that sets it
     "X_cal": "--guarantee-rows",
     "accuracy": "--guarantee",
     "best": "--best",
+    "branch": "--branch",
     "calibration": "--calibration",
     "cluster": "--cluster",
     "confidence": "--confidence",

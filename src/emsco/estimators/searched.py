@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from emsco.arrays import IntArray
 from emsco.data.table import is_dask
@@ -15,6 +16,7 @@ from emsco.estimators.base import StagedClassifier
 from emsco.prices.prices import Costs
 from emsco.promises.loss import LossPromise
 from emsco.scoring.front import Front
+from emsco.scoring.gains import Branches
 from emsco.scoring.outlook import Outlook
 
 
@@ -71,6 +73,10 @@ class EMSCOClassifier(StagedClassifier):
         stages make the search much faster.
     removal : bool or None
         Whether designs may leave features out. The last stage then uses all features that the design buys.
+    branch : None, "auto" or Branch
+        Whether designs may branch: a first purchase, the root, decides what is bought next. "auto": roots of one unit
+        are screened, and designs that branch are on the front where they label more rows correctly than chains of the
+        same price, by more than luck can explain. ``Branch(...)`` says which. None: all designs are chains.
     encoding : "linear", "rank", "spline", "raw", "auto" or None
         Encoding of numeric columns: standardised; as ranks among the training values, with an extra column for 0 if
         many cells are 0; as ranks with spline terms; not scaled at all, so that the penalty depends on the units; or
@@ -149,6 +155,9 @@ class EMSCOClassifier(StagedClassifier):
         training was interrupted.
     timed_out_ : tuple of str
         What ``time_limit`` cut short, in words; empty if there was time for everything.
+    branches_ : Branches
+        The roots that were tried, with what each gains, its standard error, and whether designs with it are on the
+        front, or why not; empty unless ``branch`` is set, and not stored.
     history_ : ndarray of shape (n_steps, 3)
         How the search went: designs scored, distinct vectors on the front and feature sets trained after each
         generation of an evolution or batch of a best-first search; empty after an exact one.
@@ -185,6 +194,7 @@ class EMSCOClassifier(StagedClassifier):
         search: Any = None,
         max_stages: int | None = None,
         removal: bool | None = None,
+        branch: Any = None,
         # How stages learn
         encoding: str | None = None,
         C: float | str | None = None,
@@ -212,6 +222,7 @@ class EMSCOClassifier(StagedClassifier):
         self.search = search
         self.max_stages = max_stages
         self.removal = removal
+        self.branch = branch
         self.encoding = encoding
         self.C = C
         self.products = products
@@ -287,11 +298,19 @@ class EMSCOClassifier(StagedClassifier):
                     if self.random_state is None:
                         settings = replace(settings, seed=memory.seed(settings.seed))
                     fitted = run(settings, given, clock, memory, workers)
+        self._branches = fitted.branching.tried
         self._deploy(fitted.deployed, settings.given["threshold"])  # whatever becomes of the choice, a point is in use
         point = fitted.choose()
         self._deploy(replace(fitted.deployed.use(point), chosen=int(point)), settings.given["threshold"])
         self._warn_of_shortage()
         return self
+
+    @property
+    def branches_(self) -> Branches:
+        """The roots that were tried for designs that branch."""
+        check_is_fitted(self)
+        branches: Branches = self.__dict__.get("_branches", Branches())
+        return branches
 
     def _sampled(self, X: Any, y: Any, settings: Any, clock: Any) -> tuple[Any, Any, Callable[..., Any]]:
         """Return a sample of a Dask DataFrame, its labels, and what fits them and then trains on all rows."""

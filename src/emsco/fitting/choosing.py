@@ -71,6 +71,7 @@ def chosen(settings: Settings, front: Front, promising: NDArray[np.intp]) -> int
         return int(np.lexsort([front.mean_cost, front.paid[:, -1]])[0])
     if settings.choose == NO_WORSE:
         among = promising if promising.size else np.arange(len(front))
+        among = among[[not front.branched or front.branched[i] is None for i in among.tolist()]]
         point, holds = no_worse(front[among])
         if not holds:
             warn(

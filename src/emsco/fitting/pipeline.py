@@ -20,12 +20,14 @@ from emsco.deployed.model import Deployed, Origin
 from emsco.designs.partition import check_max_stages
 from emsco.exceptions import BaseRateWarning, InvalidInputError, SearchInterruptedWarning, TimeLimitWarning
 from emsco.fitting.aside import SetAside, set_aside
+from emsco.fitting.branching import NO_BRANCHES, Branching, look_for_branches
 from emsco.fitting.choosing import by_class, chosen, same_point
 from emsco.fitting.clock import Clock
 from emsco.fitting.errors import errors_of, savings_of_each
 from emsco.fitting.final import Finished, Found, finish_front
 from emsco.fitting.forecast import forecast, search_seconds
 from emsco.fitting.forks import branch_of_samples
+from emsco.fitting.joining import joined
 from emsco.fitting.large import RACED, LargeRehearsal, is_many, sampled, widened
 from emsco.fitting.limited import LimitedPace, counted_in_time, first_choice, search_in_time, trained_in_time
 from emsco.fitting.memory import Memory
@@ -36,6 +38,7 @@ from emsco.fitting.proxy import Proxy
 from emsco.fitting.race import final_stages, race, race_seconds
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable
 from emsco.fitting.settings import Settings, check_chosen
+from emsco.fitting.streams import Streams
 from emsco.fitting.timing import Workers
 from emsco.fitting.training import Trained, train_front
 from emsco.prices.errors import resolve_errors
@@ -82,26 +85,12 @@ class Read:
 
 
 @dataclass(frozen=True, eq=False)
-class Streams:
-    """Random numbers: one stream per step, so that one step's draws do not change another's."""
-
-    split: np.random.Generator
-    search: np.random.Generator
-    calibration: np.random.Generator
-    recipe: np.random.Generator
-
-    @classmethod
-    def of(cls, seed: int) -> "Streams":
-        """Return the streams of a seed."""
-        return cls(*(np.random.default_rng(part) for part in np.random.SeedSequence(seed).spawn(4)))
-
-
-@dataclass(frozen=True, eq=False)
 class Fitted:
     """A deployed front, any point of which can be put into use, and how to choose one."""
 
     deployed: Deployed
     choose: Callable[[], int]
+    branching: Branching = NO_BRANCHES
 
 
 def fit(
@@ -166,7 +155,8 @@ def fit(
     searched = search(settings, judge, run, setup, pace, picked)
     found = Found(searched.front, judge, setup, scout, proxy, pace)
     finished = finish_front(settings, found, final, wide, task_of, memory)
-    conclude = partial(deploy, settings, given, read, aside, run, searched, finished)
+    branching = look_for_branches(settings, finished, aside.codes, plain_classes(aside.classes))
+    conclude = partial(deploy, settings, given, read, aside, run, searched, finished, branching)
     try:
         return conclude()
     except KeyboardInterrupt:
@@ -181,8 +171,7 @@ def fit(
 
 def _task_of(settings: Settings, task: Task, rehearsal: Rehearsal, classes: NDArray[Any]) -> Task:
     """Return the same task for the rows of another rehearsal."""
-    y = rehearsal.y
-    return replace(task, y=y, aims=aims_of(settings, y, classes), errors=rehearsal.judged_errors)
+    return replace(task, y=rehearsal.y, aims=aims_of(settings, rehearsal.y, classes), errors=rehearsal.judged_errors)
 
 
 def _sample(settings: Settings, everyone: Rehearsal) -> Rehearsal:
@@ -459,13 +448,14 @@ def deploy(
     run: Run,
     searched: Searched,
     finished: Finished,
+    branching: Branching = NO_BRANCHES,
 ) -> Fitted:
     """Train the points of the front, look at the calibration rows, once, and put all together."""
     clock, classes, policy = finished.rehearsal.clock, aside.classes, settings.policy
-    trained = _trained(settings, finished, aside)
+    trained = joined(_trained(settings, finished, aside), branching, finished)
     if aside.calibration is not None:
         clock.begin("calibrating")
-    front, recipe = trained.front, trained.setup.recipe
+    front, recipe, encoder = trained.front, trained.setup.recipe, trained.setup.encoder
     origin = Origin(
         kind="EMSCOClassifier",
         parameters=settings.given,
@@ -483,13 +473,12 @@ def deploy(
         names_are_text=given.names_are_text,
         timed_out=tuple(clock.cuts.values()) if clock.limit is not None else (),
     )
-    encoder, named, designs = trained.setup.encoder, read.table.named, front.designs
     deployed = Deployed(
-        classes, encoder, named, read.prices, designs, trained.models, policy, rules=(), origin=origin, front=front,
-        errors=finished.rehearsal.errors,
+        classes, encoder, read.table.named, read.prices, front.designs, trained.models, policy, rules=(), origin=origin,
+        front=front, errors=finished.rehearsal.errors,
     )  # fmt: skip
     promises = promise_of_each(deployed, trained.plans, aside)
-    rules = policy.rules(classes, designs, front.thresholds, promises)
+    rules = policy.rules(classes, front.designs, front.thresholds, promises)
     deployed = replace(deployed, promises=promises, rules=rules)
     if deployed.errors is not None:
         branch_of = partial(branch_of_samples, rehearsal=finished.rehearsal)
@@ -498,8 +487,8 @@ def deploy(
     if origin.timed_out:
         clock.warn(clock.in_words, TimeLimitWarning)
     if settings.choose == TOTAL and finished.pick is not None:
-        return Fitted(deployed, partial(same_point, finished.front, finished.pick, front))
-    return Fitted(deployed, partial(chosen, settings, front, hopeful(trained.plans, n_rows)))
+        return Fitted(deployed, partial(same_point, finished.front, finished.pick, front), branching)
+    return Fitted(deployed, partial(chosen, settings, front, hopeful(trained.plans, n_rows)), branching)
 
 
 def _trained(settings: Settings, finished: Finished, aside: SetAside) -> Trained:

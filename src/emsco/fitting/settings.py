@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emsco.checks import CLIENT, check_cache_bytes, check_flag, check_n_jobs, check_seed, check_time_limit
+from emsco.designs.branch import Branch, check_branch
 from emsco.exceptions import InvalidParameterError
 from emsco.prices.prices import Costs
 from emsco.promises.policy import ThresholdPolicy, policy_of
@@ -72,6 +73,7 @@ class Settings:
     objectives: Any
     products: bool
     errors: Any = None
+    branch: Branch | None = None
 
 
 def read_settings(parameters: Mapping[str, Any]) -> Settings:
@@ -110,6 +112,7 @@ def read_settings(parameters: Mapping[str, Any]) -> Settings:
         objectives=values["objectives"],
         products=check_products(values["products"], values["estimator"]),
         errors=errors,
+        branch=check_branch(parameters.get("branch")),
     )
 
 

@@ -33,6 +33,7 @@ class Trained:
     plans: list[Plan]
     setup: Setup
     models: Mapping[bytes, StageModel]
+    train: Callable[[BoolArray], list[StageModel]]
 
 
 def train_front(
@@ -56,7 +57,7 @@ def train_front(
     models, ready = _train_points(front, first, train, rehearsal.clock)
     if len(ready) < len(front):
         front, plans = replace(front[ready], certificate=None), [plans[i] for i in ready if plans]
-    return Trained(front, plans, setup, models)
+    return Trained(front, plans, setup, models, train)
 
 
 def train_sets(trainer: StageTrainer, sets: BoolArray) -> list[StageModel]:

@@ -137,16 +137,32 @@ def _best(parts: list[_Part], task: Task) -> _Part:
     return designs[best], thresholds[best], tally.select(best)
 
 
-def _counted(design: IntArray, answers: Answers, task: Task) -> _Part:
-    """Count what becomes of the samples of a design at every pair of thresholds."""
+def count_pairs(answers: Answers, n_classes: int) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return every pair of thresholds of a design, and what becomes of the samples at each.
+
+    Returns
+    -------
+    thresholds : ndarray of shape (n_pairs, 2)
+    reached : ndarray of shape (n_pairs, n_stages)
+        Samples that reach each stage.
+    confusion : ndarray of shape (n_pairs, n_classes, n_classes + 1)
+        Samples by true class and label, none last.
+    """
     n_stages = len(answers.confidence)
     exits = EXITS if n_stages > 1 else EXITS[:1]
-    pairs = [_confusion(answers, exit_at, task.n_classes) for exit_at in exits]
+    pairs = [_confusion(answers, exit_at, n_classes) for exit_at in exits]
     reached = np.repeat(np.array([reached for reached, _ in pairs]), len(LASTS), axis=0)
     confusion = np.concatenate([counts for _, counts in pairs])
     thresholds = np.array([(exit_at, last_at) for exit_at in exits for last_at in LASTS])
     if n_stages == 1:
         thresholds[:, 0] = thresholds[:, 1]
+    return thresholds, reached, confusion
+
+
+def _counted(design: IntArray, answers: Answers, task: Task) -> _Part:
+    """Count what becomes of the samples of a design at every pair of thresholds."""
+    n_stages = len(answers.confidence)
+    thresholds, reached, confusion = count_pairs(answers, task.n_classes)
     n_pairs = len(thresholds)
     paid = task.prices.stage_ticks(acquired_sets(design[None])[0])
     tally = Tally(

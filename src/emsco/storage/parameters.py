@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from emsco.checks import check_cache_bytes, check_flag, check_seed, check_time_limit
+from emsco.designs.branch import Branch, check_branch
 from emsco.designs.partition import check_max_stages
 from emsco.exceptions import EmscoError, InvalidParameterError, ModelFileError, shown
 from emsco.prices.prices import Costs, PriceList, Prices
@@ -22,7 +23,7 @@ SEARCHED = "EMSCOClassifier"
 # Parameters of the estimators that can be saved, with what a file that does not know one means.
 PARAMETERS: dict[str, dict[str, Any]] = {
     SEARCHED: {
-        "errors": None,
+        "errors": None, "branch": None,
         "costs": None, "threshold": None, "objectives": None, "choose": None, "preset": "best", "search": None,
         "max_stages": None, "removal": None, "encoding": None, "C": None, "products": False, "estimator": None,
         "final_estimator": None, "calibration": None, "validation": None, "refit": False, "random_state": None,
@@ -66,6 +67,9 @@ def parameters_to_json(parameters: Mapping[str, Any]) -> dict[str, Any]:
             record[name] = {str(key): _choice_to_json(f"choose[{key!r}]", item) for key, item in value.items()}
         elif name == "objectives" and value is not None:
             record[name] = _objectives_to_json(value)
+        elif name == "branch" and (value is None or isinstance(value, Branch)):
+            if value is not None:  # without, a file is as it was before there were designs that branch
+                record[name] = {**asdict(value), "on": list(value.units) or None, "min_rows": int(value.min_rows)}
         elif name == "errors" and value is not None:
             record[name] = value if isinstance(value, list) else np.asarray(value, dtype=np.float64).tolist()
         elif name == "random_state" and not isinstance(value, int | np.integer):
@@ -98,6 +102,8 @@ def parameters_from_json(record: Fields, known: Collection[str]) -> dict[str, An
             parameters[name] = _choose_from_json(record.part(name))
         elif name == "objectives" and value is not None:
             parameters[name] = _objectives_from_json(record)
+        elif name == "branch" and isinstance(value, dict):
+            parameters[name] = _branch_from_json(record.part(name))
         elif name == "errors" and value is not None:
             rows = record.items(name)
             if not all(isinstance(row, list) and len(row) == len(rows[0]) for row in rows) or not all(
@@ -134,6 +140,7 @@ def _check(parameters: Mapping[str, Any], *, automatic: bool) -> None:
     for name in ESTIMATORS & set(parameters):
         check_estimator(parameters[name], name)
     check_products(parameters.get("products", False), parameters.get("estimator"))
+    check_branch(parameters.get("branch"))
     for name in {"removal", "refit", "verbose"} & set(parameters):
         if parameters[name] is not None:
             check_flag(parameters[name], name)
@@ -178,6 +185,14 @@ def check_search(record: Fields) -> dict[str, Any]:
     if any(isinstance(value, dict | list) for value in settings.values()):
         raise damaged("the settings of the search are no single values")
     return settings
+
+
+def _branch_from_json(record: Fields) -> Branch:
+    """Return how designs that branch were looked for."""
+    settings = record.plain()
+    if not set(settings) <= {field.name for field in fields(Branch)}:
+        raise damaged(f"a branch has no settings {shown(sorted(settings))}")
+    return Branch(**settings)
 
 
 def _choice_to_json(name: str, value: Any) -> Any:
