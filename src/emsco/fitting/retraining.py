@@ -33,10 +33,11 @@ from emsco.fitting.finishing import SETS_AT_ONCE
 from emsco.fitting.forks import branch_of_samples
 from emsco.fitting.given import fit_design
 from emsco.fitting.large import is_many, sampled, widened
-from emsco.fitting.pipeline import Given, Streams, aims_of, rehearse
+from emsco.fitting.pipeline import Given, aims_of, rehearse
 from emsco.fitting.promising import promise_of_each
 from emsco.fitting.rehearsal import Rehearsal, Setup, check_calibrable
 from emsco.fitting.settings import Settings, read_settings
+from emsco.fitting.streams import Streams
 from emsco.fitting.training import train_sets
 from emsco.prices.prices import PriceList, check_validation_size
 from emsco.scoring.front import Front

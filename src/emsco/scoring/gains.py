@@ -16,7 +16,7 @@ class Gain:
     branches : tuple of str
         Which rows take each branch, in words.
     budget : float
-        Price per case at which its gain is the clearest; where errors have prices, what a case costs with the best chain.
+        Price per case at which its gain is the clearest; where errors have prices, that of the best chain with errors.
     gain : float
         Right labels per case more than the best chain within that budget gives, everybody labelled, on rows that chose
         neither. Of a root that fails on the rows that chose both, the gain on these. Where errors have prices: the
