@@ -87,6 +87,11 @@ def fit_partitions(
             "X is a Dask DataFrame, for which prices of errors, a Guarantee and rows of their own for validation are "
             "not there yet; fit a sample: X.sample(frac=...).compute()."
         )
+    if settings.branch is not None:
+        raise InvalidInputError(
+            "X is a Dask DataFrame, for which designs that branch are not there yet; leave branch=None, or fit a "
+            "sample: X.sample(frac=...).compute()."
+        )
     fitted = fit_sample(settings, given, clock)
     deployed = fitted.deployed
     if len(sample.y) == sample.n_rows:  # everybody was there

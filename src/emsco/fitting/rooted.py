@@ -30,7 +30,8 @@ from emsco.stages.recipe import Recipe
 
 EVERYONE = -1  # the view that leaves no fold out
 BARS = EXITS[::3]  # exit thresholds of branches: with few rows, the best of many is there by luck
-_MOST_PLACED = 9  # units that a branch buys one by one
+_STRENGTH = 0.1  # of C: classifiers of a branch know few rows of it
+_MOST_PLACED = 10  # units that a branch buys one by one
 _VARIANTS = 130  # designs of an order
 _CELLS = 2**22  # outcomes of feature sets x samples in memory at once
 
@@ -154,9 +155,10 @@ class Ground:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """How classifiers of a branch learn: as those of chains if these are logistic, else logistic."""
+        """How classifiers of a branch learn: as those of chains if these are logistic, but more regularised."""
         recipe = self.finished.setup.recipe
-        return recipe if self.shares else Recipe(None, recipe.encoding, 1.0)
+        recipe = recipe if self.shares else Recipe(None, recipe.encoding, 1.0)
+        return replace(recipe, C=_STRENGTH * recipe.C)
 
     @property
     def shares(self) -> bool:
