@@ -402,11 +402,10 @@ def test_a_model_is_written_through_a_link_and_to_a_device_and_keeps_permissions
 def test_of_a_large_file_a_sample_is_used_and_that_is_said(folder, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("emsco.data.files.MAX_ROWS", 200)
     monkeypatch.setattr("emsco.data.files._RARE", 10)
-    table = pd.read_csv(folder / "heart.csv")
-    parquet.write_table(pa.Table.from_pandas(table), tmp_path / "heart.parquet")
+    monkeypatch.setattr("emsco.data.files._LARGE_TEXT", 0)  # of Parquet, tests/cluster/test_blocks.py
     out = tmp_path / "m.emsco"
-    said = call(capsys, "fit", tmp_path / "heart.parquet", *FIT, "-o", out).err
-    assert "heart.parquet has 299 rows with a label; 200 of them are used" in " ".join(said.split())
+    said = call(capsys, "fit", folder / "heart.csv", *FIT, "-o", out).err
+    assert "heart.csv has 299 rows with a label; 200 of them, drawn at random, are used, each" in " ".join(said.split())
     assert emsco.load(out).front_.n_samples == 150
 
 

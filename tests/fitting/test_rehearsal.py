@@ -53,6 +53,7 @@ def rehearse(X, y, folds):
     return Rehearsal(table, y, int(y.max()) + 1, resolve(None, table.names), folds)
 
 
+@pytest.mark.filterwarnings("ignore:fewer than 5 rows")
 @given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.integers(2, 4))
 def test_each_row_judges_once_and_classes_are_dealt_in_proportion(seed, n_folds, n_classes):
     rng = np.random.default_rng(seed)
