@@ -105,7 +105,7 @@ class Decisions:
 
     @property
     def exits(self) -> NDArray[np.intp]:
-        """Where each row left: its stage, or if the design branches, which of all stages, one branch after another."""
+        """The stage where each row left; of a design that branches, among those of all branches, one after another."""
         return self.stage if self.set_of is None else self.set_of
 
     def __len__(self) -> int:

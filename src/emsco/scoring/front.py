@@ -239,9 +239,9 @@ class Front:
 
     @property
     def visits(self) -> tuple[NDArray[Any], FloatArray]:
-        """Validation samples that leave somewhere, and what they have paid by then: a column per stage and branch.
+        """Validation samples that leave at each stage of each branch, and what they have paid by then.
 
-        Of a point that branches both are NaN if its figures by branch are not known.
+        Columns are stages. Of a point that branches both are NaN if its figures by branch are not known.
         """
         return with_branches(self.left, self.paid, self.branched) if self.branched else (self.left, self.paid)
 
