@@ -313,6 +313,12 @@ def test_mutated_files_never_end_in_a_traceback(folder, tmp_path_factory, data):
     assert code in (0, 1)
 
 
+def test_a_file_with_nothing_but_the_target_is_refused(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("y\n0\n1\n" * 10)
+    assert run(["fit", str(tmp_path / "t.csv"), "--target", "y", "-o", str(tmp_path / "m.emsco")]) == 1
+    assert "has no column but y" in capsys.readouterr().err
+
+
 def test_a_choice_within_limits_keeps_the_guarantee_in_mind_as_in_python(tmp_path, capsys):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(400, 6))

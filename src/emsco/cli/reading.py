@@ -86,9 +86,10 @@ def read_labelled(
 
     from emsco.data.files import MAX_ROWS
     from emsco.data.table import Table
+    from emsco.exceptions import InvalidInputError
 
     if not features:
-        raise click.UsageError(f"{file.path} has no column but {target}: there is nothing to predict it from.")
+        raise InvalidInputError(f"{file.path} has no column but {target}: there is nothing to predict it from.")
     if seed is not None and file.may_be_large:
         table, n_known, rows = file.sample([*features, target], target, MAX_ROWS, numbers=numbers, seed=seed)
     else:
